@@ -45,7 +45,7 @@ void counts(tune::Context& ctx, const Config& config) {
   if (!ctx.restore_from().empty()) std::ifstream(ctx.restore_from()) >> step;
   if (ctx.rank() == 0) fs::create_directories(ctx.storage());
   while (++step <= config.steps) {
-    const auto checkpoint = ctx.storage() + "/step-" + std::to_string(step);
+    const auto checkpoint = ctx.storage() / ("step-" + std::to_string(step));
     if (ctx.rank() == 0) std::ofstream(checkpoint) << step;
     if (ctx.report({{"score", config.rate * step}}, checkpoint) == troupe::Verdict::Stop) return;
     ::usleep(2'000);  // so that one member is not at its end before the other begins
@@ -122,7 +122,7 @@ tune::Results<Config> population(const fs::path& storage, std::uint64_t members,
        .mode = tune::Max,
        .scheduler = tune::pbt({.interval = 2, .mutate = {{"rate", tune::uniform(0.1, 1.0)}}}),
        .each = {.workers = 2},
-       .storage = storage.string(),
+       .storage = storage,
        .seed = 1,
        .config = {.steps = steps},
        .show = tune::Show::None});

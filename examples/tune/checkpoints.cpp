@@ -18,6 +18,7 @@
 #include <troupe/troupe.hpp>
 #include <troupe/tune.hpp>
 
+namespace fs = std::filesystem;
 namespace tune = troupe::tune;
 
 namespace {
@@ -32,16 +33,16 @@ struct Descent {
   int step = 0;
 };
 
-Descent restored(const std::string& checkpoint) {  // empty: there is none, begin at the start
+Descent restored(const fs::path& checkpoint) {  // empty: there is none, begin at the start
   Descent descent;
-  if (!checkpoint.empty()) std::ifstream(checkpoint + "/descent") >> descent.x >> descent.step;
+  if (!checkpoint.empty()) std::ifstream(checkpoint / "descent") >> descent.x >> descent.step;
   return descent;
 }
 
-std::string saved(const Descent& descent, const std::string& storage) {
-  const auto folder = storage + "/step-" + std::to_string(descent.step);  // new with each report
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/descent") << std::setprecision(17) << descent.x << ' ' << descent.step;
+fs::path saved(const Descent& descent, const fs::path& storage) {
+  const auto folder = storage / ("step-" + std::to_string(descent.step));  // new with each report
+  fs::create_directories(folder);
+  std::ofstream(folder / "descent") << std::setprecision(17) << descent.x << ' ' << descent.step;
   return folder;
 }
 
@@ -58,13 +59,13 @@ void descend(tune::Context& ctx, const Config& config) {
 }
 // [/trial]
 
-int search(const std::filesystem::path& storage) {
+int search(const fs::path& storage) {
   // [search]
   const auto results = tune::run<descend>({.space = {{"lr", tune::loguniform(1e-3, 1.0)}},
                                            .trials = 4,
                                            .metric = "loss",
                                            .mode = tune::Min,
-                                           .storage = storage.string(),
+                                           .storage = storage,
                                            .max_failures = 1});
   // [/search]
   if (const int code = results.exit_code()) return code;
@@ -81,7 +82,7 @@ int search(const std::filesystem::path& storage) {
 
 int main(int argc, char** argv) {
   const auto storage =
-      std::filesystem::temp_directory_path() / ("troupe-checkpoints-" + std::to_string(::getpid()));
+      fs::temp_directory_path() / ("troupe-checkpoints-" + std::to_string(::getpid()));
   int code = 0;
   try {
     auto cluster = troupe::init(argc, argv);
@@ -90,6 +91,6 @@ int main(int argc, char** argv) {
     std::cerr << "checkpoints: " << error.what() << '\n';
     code = 1;
   }
-  std::filesystem::remove_all(storage);
+  fs::remove_all(storage);
   return code;
 }

@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   if (troupe::trial::config().find("\"x\": ") == std::string::npos) return 3;
   if (!troupe::trial::restore_from().empty()) return 4;
   troupe::trial::report({{"loss", std::nan("")}, {"a \"name\"", 1}});
-  std::ofstream(troupe::trial::checkpoint_dir() + "/made") << x;
+  std::ofstream(troupe::trial::checkpoint_dir() / "made") << x;
   troupe::trial::report({{"loss", x}, {"step", 1}}, "made");
   return 0;
 }

@@ -107,7 +107,7 @@ train::RunOptions two_here() { return {.workers = 2, .where = train::Where::This
 TEST_CASE("a run of two ranks on this machine returns rank 0's value and reports", "[train][run]") {
   const Scratch storage;
   auto options = two_here();
-  options.storage = storage.path().string();
+  options.storage = storage.path();
   const auto result = train::run<fit_line>(Config{}, options);
 
   REQUIRE(result.value);
@@ -117,8 +117,8 @@ TEST_CASE("a run of two ranks on this machine returns rank 0's value and reports
   CHECK(value(result.history[2], "rank") == 0);
   CHECK(value(result.history[2], "world") == 2);
   CHECK(value(result.history[2], "loss") == *result.value);
-  CHECK(result.checkpoint == (storage.path() / "checkpoint_000002").string());
-  CHECK(std::filesystem::exists(std::filesystem::path(result.checkpoint) / "model0.pt"));
+  CHECK(result.checkpoint == storage.path() / "checkpoint_000002");
+  CHECK(std::filesystem::exists(result.checkpoint / "model0.pt"));
   CHECK(result.seconds > 0);
   CHECK_FALSE(result.stopped);
 

@@ -222,7 +222,7 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
   const auto& from = impl_->member.restore_from();
   module->to(device());
   if (known == models.end() && rank() == 0 && !from.empty())
-    load_module(*module, fs::path(from) / fmt::format("model{}.pt", models.size()), device());
+    load_module(*module, from / fmt::format("model{}.pt", models.size()), device());
   PreparedModel prepared{.module = module};
   average_gradients(prepared, *module);
   // Where that throws, what there was of it stays, and says in backward what has changed.
@@ -277,8 +277,7 @@ void Context::restore_optimizer(torch::optim::Optimizer& optimizer) {
   const int number = impl_->optimizers++;
   const auto& from = impl_->member.restore_from();
   if (from.empty()) return;
-  const auto bytes =
-      rank() == 0 ? read_file(fs::path(from) / fmt::format("optimizer{}.pt", number)) : "";
+  const auto bytes = rank() == 0 ? read_file(from / fmt::format("optimizer{}.pt", number)) : "";
   std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> own;
   for (const auto& group : optimizer.param_groups()) own.push_back(group.options().clone());
   load_optimizer(optimizer, broadcast_bytes(communicator(), bytes, device(), 0), device());
@@ -347,7 +346,7 @@ Checkpoint Context::write_checkpoint(
               .optimizers = static_cast<int>(optimizers.size()),
               .world_size = world_size()},
              pending.file("checkpoint.json"));
-  return {pending.commit().string()};
+  return {pending.commit()};
 }
 
 }  // namespace troupe::train

@@ -130,7 +130,7 @@ int check_sweep(const TuneArguments& arguments, const launch::SweepFile& sweep) 
     fmt::print(", {} {}", plan.trials, plan.trials == 1 ? "trial" : "trials");
   }
   fmt::print(", {} {} each\nits results go to {}/run-N; trials would run, for example:\n",
-             plan.workers, plan.workers == 1 ? "rank" : "ranks", plan.storage);
+             plan.workers, plan.workers == 1 ? "rank" : "ranks", plan.storage.string());
   for (const auto& command : launch::first_commands(sweep, 3)) fmt::print("  {}\n", command);
   fmt::print("{}", text_of(launch::preview(sweep)));
   if (!missing.program.empty())

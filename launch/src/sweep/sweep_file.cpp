@@ -300,7 +300,7 @@ void read_run(TomlTable& file, SweepFile& sweep) {
   plan.end_grace = seconds(sweep.grace_s + kMoreToEnd);
   plan.end_grace_text = fmt::format("grace + {} s", kMoreToEnd);
   const auto storage = std::filesystem::path(file.text("storage").value_or("troupe-runs"));
-  plan.storage = (std::filesystem::path(sweep.directory) / storage).string();
+  plan.storage = std::filesystem::path(sweep.directory) / storage;
   sweep.storage_at = file.place_of("storage");
 }
 

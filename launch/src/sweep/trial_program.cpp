@@ -164,7 +164,7 @@ class TrialRun {
   /// Empty: the trial has no folder.
   std::string own_file(const char* name, int local, const char* extension) const {
     if (context_.storage().empty()) return {};
-    return fmt::format("{}/{}-rank-{}.{}", context_.storage(), name, rank_of(local), extension);
+    return context_.storage() / fmt::format("{}-rank-{}.{}", name, rank_of(local), extension);
   }
   std::string error_file(int local) const { return own_file("error", local, "json"); }
 
@@ -297,7 +297,7 @@ class TrialRun {
 
   /// What is not there can be restored by nobody, and would be found missing only then.
   std::string checkpoint_of(const ReportLine& report) const {
-    auto folder = (fs::path(context_.storage()) / report.checkpoint).string();
+    auto folder = (context_.storage() / report.checkpoint).string();
     std::error_code failed;
     if (fs::exists(folder, failed)) return folder;
     throw std::invalid_argument(fmt::format(

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,7 +14,7 @@ namespace troupe {
 /// How a driver finds its cluster, or what its private cluster has.
 struct InitOptions {
   std::string address = {};  ///< HOST:PORT of a head; empty: a private cluster in this process
-  std::string token_file =
+  std::filesystem::path token_file =
       /// Of that cluster; empty: TROUPE_TOKEN, else the file that
       /// TROUPE_TOKEN_FILE names, else where `troupe head` on this machine wrote it.
       {};
@@ -42,7 +43,7 @@ struct InitOptions {
   std::uint64_t object_store_bytes = 0;
   /// Private: the folder for large values that do not fit in memory; created if only its last part
   /// is missing; empty: /var/tmp.
-  std::string spill_directory = {};
+  std::filesystem::path spill_directory = {};
 };
 
 /// The session of a driver with its cluster. A process has at most one at a time. Its destruction

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -75,13 +76,13 @@ class Member {
   /// get the same verdict for report k. Metrics and checkpoint (a directory; empty: none) count on
   /// rank 0 and are ignored elsewhere. Throws GangBroken once a rank has died, and if rank 0 has
   /// ended before its k-th report.
-  virtual Verdict report(const Metrics& metrics, const std::string& checkpoint) = 0;
+  virtual Verdict report(const Metrics& metrics, const std::filesystem::path& checkpoint) = 0;
   /// Directory of this run for checkpoints; empty: the run has none.
-  virtual const std::string& storage() const = 0;
+  virtual const std::filesystem::path& storage() const = 0;
   /// Whether that checkpoint was written with another configuration than this run has.
   virtual bool reconfigured() const = 0;
   /// Checkpoint directory to continue from; empty: start anew.
-  virtual const std::string& restore_from() const = 0;
+  virtual const std::filesystem::path& restore_from() const = 0;
   virtual std::uint64_t seed() const = 0;  ///< of this run, the same on every rank
   /// What the driver wants the context to be made with, the same on every rank; none by default.
   virtual const ContextSettings& settings() const {

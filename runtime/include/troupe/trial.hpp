@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
@@ -24,13 +25,13 @@ inline std::string config() {
 }
 
 /// The folder for checkpoints of this trial, which is there; empty without a sweep.
-inline std::string checkpoint_dir() {
+inline std::filesystem::path checkpoint_dir() {
   const char* folder = std::getenv("TROUPE_CHECKPOINT_DIR");
   return folder ? folder : "";
 }
 
 /// The checkpoint that this trial is to go on from, a folder; empty where it begins anew.
-inline std::string restore_from() {
+inline std::filesystem::path restore_from() {
   const char* folder = std::getenv("TROUPE_RESTORE_FROM");
   return folder ? folder : "";
 }
@@ -66,7 +67,7 @@ inline void append_number(std::string& line, double value) {
 /// It is a line on standard output, flushed at once. Reports of ranks other than 0 count nowhere, and
 /// are not printed. One thread at a time. Throws std::invalid_argument where there is no metric.
 inline void report(std::initializer_list<std::pair<std::string_view, double>> metrics,
-                   std::string_view checkpoint = {}) {
+                   const std::filesystem::path& checkpoint = {}) {
   if (metrics.size() == 0)
     throw std::invalid_argument("there is nothing to report: give metrics, as {{\"loss\", 0.1}}");
   std::string line = "troupe: {";
@@ -78,7 +79,7 @@ inline void report(std::initializer_list<std::pair<std::string_view, double>> me
   }
   if (!checkpoint.empty()) {
     line += ", \"checkpoint\": ";
-    detail::append_text(line, checkpoint);
+    detail::append_text(line, checkpoint.native());
   }
   line += "}\n";
   const char* rank = std::getenv("RANK");

@@ -1,4 +1,4 @@
-#include <troupe/detail/local_member.hpp>
+#include <troupe/detail/trainable/local_member.hpp>
 
 #include <utility>
 
@@ -41,7 +41,7 @@ double LocalMember::elapsed_s() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
 }
 
-Verdict LocalMember::report(const Metrics& metrics, const std::string& checkpoint) {
+Verdict LocalMember::report(const Metrics& metrics, const std::filesystem::path& checkpoint) {
   if (stopped_) throw Stopped();
   TrialEvent event{.kind = TrialEvent::Kind::Report,
                    .index = reports_++,

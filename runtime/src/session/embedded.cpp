@@ -64,7 +64,7 @@ json to_json(const InitOptions& options) {
   json out{{"cpus", options.cpus}, {"resources", options.resources}};
   if (options.gpus) out["gpus"] = *options.gpus;
   out["object_store_bytes"] = options.object_store_bytes;
-  out["spill_directory"] = options.spill_directory;
+  out["spill_directory"] = options.spill_directory.native();
   return out;
 }
 
@@ -74,7 +74,7 @@ InitOptions from_json(const json& in) {
   options.resources = in.at("resources");
   if (in.contains("gpus")) options.gpus = in.at("gpus").get<int>();
   options.object_store_bytes = in.at("object_store_bytes");
-  options.spill_directory = in.at("spill_directory");
+  options.spill_directory = in.at("spill_directory").get<std::string>();
   return options;
 }
 
@@ -285,13 +285,13 @@ std::string why_not_started(int status, const std::optional<json>& answer, bool 
 }
 
 /// Where memory is full is too late to hear of it.
-void check_spill_directory(const std::string& directory) {
+void check_spill_directory(const std::filesystem::path& directory) {
   if (directory.empty()) return;
   if (const auto why = store::why_no_spilling_to(directory)) {
     refuse(
         fmt::format("large values cannot be spilled to '{}' (InitOptions::spill_directory): {}; "
                     "name a folder that can be written, or none for {}",
-                    directory, *why, store::kDefaultSpillParent));
+                    directory.native(), *why, store::kDefaultSpillParent));
   }
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <troupe/detail/break_listeners.hpp>
-#include <troupe/detail/local_member.hpp>
+#include <troupe/detail/trainable/local_member.hpp>
 #include <troupe/gang_context.hpp>
 
 namespace fake {

@@ -1,4 +1,4 @@
-#include <troupe/detail/trainable_worker.hpp>
+#include <troupe/detail/trainable/trainable_worker.hpp>
 
 #include <chrono>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include <troupe/detail/surroundings.hpp>
+#include <troupe/detail/trainable/surroundings.hpp>
 
 #include <cstdlib>
 #include <filesystem>

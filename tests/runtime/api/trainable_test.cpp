@@ -1,4 +1,4 @@
-#include <troupe/detail/trial_run.hpp>
+#include <troupe/detail/trainable/trial_run.hpp>
 
 #include <atomic>
 #include <chrono>

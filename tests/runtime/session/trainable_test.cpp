@@ -1,5 +1,5 @@
 // Runs of a trainable in real processes.
-#include <troupe/detail/trial_run.hpp>
+#include <troupe/detail/trainable/trial_run.hpp>
 
 #include <chrono>
 #include <stdexcept>

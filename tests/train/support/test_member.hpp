@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -12,22 +12,23 @@ namespace troupe::testing {
 /// A rank of a run that nobody drives: reports are kept, and answered as told.
 class TestMember final : public Member {
  public:
-  explicit TestMember(GangContext& gang, std::string storage = {}, std::string restore_from = {})
+  explicit TestMember(GangContext& gang, std::filesystem::path storage = {},
+                      std::filesystem::path restore_from = {})
       : gang_(gang), storage_(std::move(storage)), restore_from_(std::move(restore_from)) {}
 
   GangContext& gang() override { return gang_; }
-  Verdict report(const Metrics& metrics, const std::string& checkpoint) override {
+  Verdict report(const Metrics& metrics, const std::filesystem::path& checkpoint) override {
     reports.push_back({metrics, checkpoint});
     return static_cast<int>(reports.size()) == stop_at ? Verdict::Stop : Verdict::Continue;
   }
-  const std::string& storage() const override { return storage_; }
-  const std::string& restore_from() const override { return restore_from_; }
+  const std::filesystem::path& storage() const override { return storage_; }
+  const std::filesystem::path& restore_from() const override { return restore_from_; }
   bool reconfigured() const override { return false; }
   std::uint64_t seed() const override { return run_seed; }
 
   struct Reported {
     Metrics metrics;
-    std::string checkpoint;
+    std::filesystem::path checkpoint;
   };
   std::vector<Reported> reports;
   int stop_at = 0;             ///< the report, from 1, that is answered with Stop; 0: none
@@ -35,8 +36,8 @@ class TestMember final : public Member {
 
  private:
   GangContext& gang_;
-  std::string storage_;
-  std::string restore_from_;
+  std::filesystem::path storage_;
+  std::filesystem::path restore_from_;
 };
 
 }  // namespace troupe::testing

@@ -98,7 +98,7 @@ auto forgetful_population(const tune::TemporaryFolder& folder, std::vector<tune:
                                .quantile = 0.5,
                                .synchronous = synchronous,
                                .mutate = {{"lr", tune::uniform(0, 1)}}}),
-       .storage = folder.path().string(),
+       .storage = folder.path(),
        .config = {.members = members, .folder = folder.path().string()},
        .max_failures = 2,  // a checkpoint may go while its own trial begins to read it
        .show = tune::Show::Lines});

@@ -27,7 +27,7 @@ struct Config {
 void trains(tune::Context& ctx, const Config& config) {
   tune::MemberAttempt member(ctx);
   while (member.steps() < 8) {
-    const bool has_copy = ctx.restore_from().find("/received/") != std::string::npos;
+    const bool has_copy = ctx.restore_from().native().find("/received/") != std::string::npos;
     if (member.steps() >= 3 && !has_copy && static_cast<int>(ctx.gang().node()) == config.hold) {
       tune::make_file(config.folder + "/held");
       for (;;) pause();

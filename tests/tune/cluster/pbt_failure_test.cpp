@@ -93,7 +93,7 @@ auto population(const tune::TemporaryFolder& folder, std::string what, int at_ra
        .mode = tune::Max,
        .scheduler = tune::pbt({.interval = 2, .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .each = {.workers = 2},
-       .storage = folder.path().string(),
+       .storage = folder.path(),
        .config = {.what = std::move(what), .at_rank = at_rank, .folder = folder.path().string()},
        .max_failures = 1,
        .stop_grace = grace,

@@ -132,7 +132,7 @@ tune::Results<Config> fit_lines(std::uint64_t trials, Config config,
            {.interval = 2,
             .mutate = {{"lr", tune::uniform(0.01, 0.1)}, {"momentum", tune::uniform(0, 0.9)}}}),
        .each = {.workers = 2},
-       .storage = folder.path().string(),
+       .storage = folder.path(),
        .seed = 2,
        .config = config,
        .max_failures = 2,  // an overloaded machine loses connections

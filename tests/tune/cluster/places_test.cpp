@@ -128,7 +128,7 @@ TEST_CASE("the journal says on which node and slot each rank of each attempt ran
   const auto results = tune::run<reports>({.space = {{"index", tune::grid({0, 1, 2, 3, 4, 5})}},
                                            .metric = "score",
                                            .each = {.workers = 2},
-                                           .storage = folder.path().string(),
+                                           .storage = folder.path(),
                                            .show = tune::Show::None});
   std::map<int, std::set<int>> held;  // by trial
   int started = 0;

@@ -77,7 +77,7 @@ TEST_CASE("a trial that is promoted goes on from the weights that it was paused 
           "[tune][promotion][cluster]") {
   const tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 4});
-  const auto results = search<trains>({.each = {.workers = 2}, .storage = folder.path().string()});
+  const auto results = search<trains>({.each = {.workers = 2}, .storage = folder.path()});
   check_ends(results);
 
   std::map<tune::TrialId, std::vector<std::int64_t>> reported;
@@ -113,7 +113,7 @@ TEST_CASE("a trial that is promoted and whose checkpoint is gone goes on from th
           "[tune][promotion][checkpoint][cluster]") {
   const tune::TemporaryFolder folder;
   const auto cluster = init(InitOptions{.cpus = 1});  // none writes while another deletes
-  const auto results = search<takes_others_away>({.storage = folder.path().string()});
+  const auto results = search<takes_others_away>({.storage = folder.path()});
   check_ends(results);
   CHECK_THAT(results.summary(),
              Catch::Contains("step-3 is gone: rank 0 does not find it); it goes on from the "

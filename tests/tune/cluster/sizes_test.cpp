@@ -26,13 +26,12 @@ constexpr int kNeverGrew = 100'000;  // and these
 /// Reports how many ranks it has; a checkpoint is the number of the step.
 void counts(tune::Context& ctx, const Config& config) {
   int step = 0;
-  if (!ctx.restore_from().empty())
-    step = std::stoi(std::filesystem::path(ctx.restore_from()).filename());
+  if (!ctx.restore_from().empty()) step = std::stoi(ctx.restore_from().filename());
   const auto is_to_grow = [&] {
     return config.steps == kGrows && ctx.size() < 4 && step < kNeverGrew;
   };
   while (step < config.steps || is_to_grow()) {
-    const auto checkpoint = ctx.storage() + "/" + std::to_string(++step);
+    const auto checkpoint = ctx.storage() / std::to_string(++step);
     if (ctx.rank() == 0 && !ctx.storage().empty()) std::filesystem::create_directories(checkpoint);
     ctx.gang().rendezvous();
     const Metrics metrics{{"ranks", ctx.size()}, {"step", step}};
@@ -99,7 +98,7 @@ TEST_CASE("a trial grows into the workers of those that have ended", "[tune][siz
                          .metric = "ranks",
                          .mode = tune::Max,
                          .scheduler = tune::resource_changing(tune::fifo(), {.total = 4}),
-                         .storage = folder.path().string(),
+                         .storage = folder.path(),
                          .show = tune::Show::None});
   REQUIRE(results.trials().size() == 4);
   const auto& last = results.trials().back().trial;

@@ -39,7 +39,7 @@ void counts_to_five(troupe::tune::Context& ctx, const Config& config) {
   const int from = step;
   while (step < 5) {
     ++step;
-    const auto checkpoint = ctx.storage() + "/step-" + std::to_string(step);
+    const auto checkpoint = ctx.storage() / ("step-" + std::to_string(step));
     if (ctx.rank() == 0) {
       std::filesystem::create_directories(ctx.storage());
       std::ofstream(checkpoint) << step;

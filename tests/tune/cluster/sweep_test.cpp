@@ -62,8 +62,8 @@ void loses_a_rank(tune::Context& ctx, const Config& config) {
 /// The first attempt fails after a checkpoint; the second says where it went on from.
 void fails_once(tune::Context& ctx, const Config&) {
   if (ctx.restore_from().empty()) {
-    if (ctx.rank() == 0) std::filesystem::create_directories(ctx.storage() + "/step-1");
-    ctx.report({{"accuracy", 0.5}}, ctx.storage() + "/step-1");
+    if (ctx.rank() == 0) std::filesystem::create_directories(ctx.storage() / "step-1");
+    ctx.report({{"accuracy", 0.5}}, ctx.storage() / "step-1");
     throw std::runtime_error("a fault of the first attempt");
   }
   const bool there = std::filesystem::is_directory(ctx.restore_from());
@@ -209,7 +209,7 @@ TEST_CASE(
                                                     .metric = "accuracy",
                                                     .mode = tune::Max,
                                                     .each = {.workers = 2},
-                                                    .storage = folder.path().string(),
+                                                    .storage = folder.path(),
                                                     .config = {.folder = folder.path().string()},
                                                     .show = tune::Show::None});
   REQUIRE(std::filesystem::exists(folder.path() / "killed"));
@@ -239,7 +239,7 @@ TEST_CASE("an attempt after a failure goes on from the trial's checkpoint", "[tu
   const auto results = sweep<fails_once>({.space = {},
                                           .trials = 1,
                                           .each = {.workers = 2},
-                                          .storage = folder.path().string(),
+                                          .storage = folder.path(),
                                           .max_failures = 1});
   CHECK(results.best().value() == 0.9);
   CHECK(results.best().trial.failures == 1);
@@ -303,7 +303,7 @@ TEST_CASE("Ctrl-C ends the gangs at once and keeps what they reported", "[tune][
   const auto results = sweep<never_reports_again>({.space = {},
                                                    .trials = 100,
                                                    .each = {.workers = 2},
-                                                   .storage = folder.path().string(),
+                                                   .storage = folder.path(),
                                                    .config = {.folder = folder.path().string()},
                                                    .stop_grace = 10min});
 

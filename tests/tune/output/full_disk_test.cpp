@@ -24,7 +24,7 @@ struct Config {
 /// The disk is full from trial 1 on, and has room again after trial 2 where it gets that. The sweep
 /// looks at its files every 10 ms, also meanwhile.
 void reports(tune::Context& ctx, const Config& config) {
-  const auto trial = std::filesystem::path(ctx.storage()).filename();
+  const auto trial = ctx.storage().filename();
   if (trial == "1") tune::fill(config.disk);
   for (int step = 0; step < 200; ++step) {
     if (trial == "1" && step == 100) ::usleep(20'000);
@@ -37,7 +37,7 @@ auto sweep(const tune::SmallDisk& disk, bool gets_room) {
   return tune::run<reports>({.space = {{"x", tune::uniform(0, 1)}},
                              .trials = 4,
                              .metric = "score",
-                             .storage = (disk.path() / "results").string(),
+                             .storage = disk.path() / "results",
                              .config = {.disk = disk.path().string(), .gets_room = gets_room},
                              .show = tune::Show::None,
                              .in_process = true});

@@ -56,7 +56,7 @@ void grow(tune::Context& ctx, const Config& config) {
   std::filesystem::create_directories(ctx.storage());
   while (++step <= config.steps) {
     score += config.lr;
-    const auto checkpoint = ctx.storage() + "/step-" + std::to_string(step);
+    const auto checkpoint = ctx.storage() / ("step-" + std::to_string(step));
     std::ofstream(checkpoint) << step << ' ' << score;
     if (ctx.report({{"score", score}}, checkpoint) == Verdict::Stop) return;
   }
@@ -157,7 +157,7 @@ TEST_CASE("a browser draws rungs and importances with their values", "[tune][rep
                         .metric = "loss",
                         .mode = tune::Min,
                         .scheduler = tune::asha({.max_t = 9, .eta = 3, .brackets = 2}),
-                        .storage = folder.path().string(),
+                        .storage = folder.path(),
                         .seed = 2,
                         .show = tune::Show::None,
                         .in_process = true});
@@ -177,7 +177,7 @@ TEST_CASE("a browser draws who took over whom in a population, and the schedule 
        .metric = "score",
        .mode = tune::Max,
        .scheduler = tune::pbt({.interval = 3, .mutate = {{"lr", tune::uniform(0.1, 1.0)}}}),
-       .storage = folder.path().string(),
+       .storage = folder.path(),
        .seed = 4,
        .config = {.steps = 15},
        .show = tune::Show::None,

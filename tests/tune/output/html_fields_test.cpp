@@ -43,7 +43,7 @@ void train_in_population(tune::Context& ctx, const Config& config) {
   if (!ctx.restore_from().empty()) std::ifstream(ctx.restore_from()) >> step;
   std::filesystem::create_directories(ctx.storage());
   while (++step <= config.steps) {
-    const auto checkpoint = ctx.storage() + "/step-" + std::to_string(step);
+    const auto checkpoint = ctx.storage() / ("step-" + std::to_string(step));
     std::ofstream(checkpoint) << step;
     const double loss = config.optimizer == "lion" ? 0 : 1 + config.lr;
     if (ctx.report({{"loss", loss}}, checkpoint) == Verdict::Stop) return;
@@ -60,7 +60,7 @@ std::string drawn(const tune::Space<Config>& space, std::size_t trials,
                                          .trials = trials,
                                          .metric = "loss",
                                          .mode = tune::Min,
-                                         .storage = folder.path().string(),
+                                         .storage = folder.path(),
                                          .seed = 2,
                                          .first = first,
                                          .show = tune::Show::None,
@@ -148,7 +148,7 @@ TEST_CASE("a browser gives a place to a value outside of its field's choice", "[
        .metric = "loss",
        .mode = tune::Min,
        .scheduler = tune::pbt({.interval = 2, .mutate = {{"optimizer", tune::choice({"lion"})}}}),
-       .storage = folder.path().string(),
+       .storage = folder.path(),
        .seed = 2,
        .config = {.steps = 8},
        .show = tune::Show::None,

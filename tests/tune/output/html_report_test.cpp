@@ -81,7 +81,7 @@ tune::Results<Config> run_in(const tune::TemporaryFolder& folder) {
        .metric = "loss",
        .mode = tune::Min,
        .scheduler = tune::asha({.max_t = 9, .eta = 3}),
-       .storage = folder.path().string(),
+       .storage = folder.path(),
        .seed = 2,
        .show = tune::Show::None,
        .in_process = true});
@@ -103,7 +103,7 @@ TEST_CASE("the report holds what the run came to", "[tune][report]") {
   const auto data = data_of(page);
   CHECK(data.at("metric") == "loss");
   CHECK(data.at("best") == results.best().trial.id);
-  CHECK(data.at("best_checkpoint") == results.best().checkpoint());
+  CHECK(data.at("best_checkpoint") == results.best().checkpoint().string());
   REQUIRE(data.at("trials").size() == 24);
   CHECK(data.at("attempts").size() == 24);
   CHECK(data.at("rungs").size() == results.rungs().size());
@@ -137,7 +137,7 @@ TEST_CASE("the report of four trials says why it shows no importance", "[tune][r
                                          .trials = 4,
                                          .metric = "loss",
                                          .mode = tune::Min,
-                                         .storage = folder.path().string(),
+                                         .storage = folder.path(),
                                          .seed = 2,
                                          .show = tune::Show::None,
                                          .in_process = true});
@@ -179,7 +179,7 @@ TEST_CASE("a reader chooses among the metrics of the learning curves", "[tune][r
   const auto results = tune::run<train_with_more>({.space = {{"lr", tune::loguniform(1e-3, 1.0)}},
                                                    .trials = 3,
                                                    .metric = "loss",
-                                                   .storage = folder.path().string(),
+                                                   .storage = folder.path(),
                                                    .seed = 2,
                                                    .show = tune::Show::None,
                                                    .in_process = true});
@@ -201,7 +201,7 @@ TEST_CASE("a reader chooses among the metrics of the learning curves", "[tune][r
       tune::drawn_by_browser(folder.path(), page.string() + "#metric=speed,%20now%20%26%20then");
   CHECK_THAT(other, Catch::Contains("<option selected=\"\">speed, now &amp; then</option>"));
   CHECK(count(other, "class=\"curve-dot ") == 3);
-  // What is no metric, or no text at all, is as if nothing had been asked for.
+  // A name of no metric, and an address that names none, give the search's own metric.
   for (const auto* hash : {"#metric=50%", "#loss", "#metric="}) {
     CHECK_THAT(tune::drawn_by_browser(folder.path(), page.string() + hash),
                Catch::Contains("<option selected=\"\">loss</option>"));
@@ -239,7 +239,7 @@ tune::Options<Config> reporting_options(const fs::path& storage) {
   return {.space = {{"lr", tune::loguniform(1e-3, 1.0)}},
           .trials = 8,
           .metric = "loss",
-          .storage = storage.string(),
+          .storage = storage,
           .report_every = 1ms,
           .seed = 2,
           .show = tune::Show::None,
@@ -318,7 +318,7 @@ TEST_CASE("a browser draws the Pareto front of a run with several objectives", "
        .trials = 24,
        .objectives = {{"loss", tune::Min}, {"accuracy", tune::Max}},
        .constraints = {{"accuracy", tune::AtMost, 0.001}},
-       .storage = folder.path().string(),
+       .storage = folder.path(),
        .seed = 2,
        .show = tune::Show::None,
        .in_process = true});

@@ -38,7 +38,7 @@ void sums(tune::Context& ctx, const Config& config) {
     if (reports_left > 0 && --reports_left == 0) ::raise(SIGKILL);
     ++step;
     sum += config.lr;
-    const auto checkpoint = ctx.storage() + "/step-" + std::to_string(step);
+    const auto checkpoint = ctx.storage() / ("step-" + std::to_string(step));
     std::filesystem::create_directories(ctx.storage());
     std::ofstream file(checkpoint);
     file.precision(std::numeric_limits<double>::max_digits10);

@@ -36,10 +36,10 @@ fs::path written(const fs::path& folder) {
 /// Accuracies 3 1 5 2 4 6 0 with checkpoints 1 to 7, in its own folder or elsewhere.
 void up_and_down(tune::Context& ctx, const Config& config) {
   int t = 0;
-  const fs::path folder = config.elsewhere.empty() ? ctx.storage() : config.elsewhere;
+  const auto folder = config.elsewhere.empty() ? ctx.storage() : fs::path(config.elsewhere);
   for (const double accuracy : {3, 1, 5, 2, 4, 6, 0}) {
     const auto checkpoint = written(folder / ("checkpoint-" + std::to_string(++t)));
-    ctx.report({{"accuracy", accuracy}}, checkpoint.string());
+    ctx.report({{"accuracy", accuracy}}, checkpoint);
   }
 }
 
@@ -52,16 +52,16 @@ void best_has_none(tune::Context& ctx, const Config&) {
       ctx.report({{"accuracy", accuracy}});
       continue;
     }
-    const auto checkpoint = written(fs::path(ctx.storage()) / ("checkpoint-" + std::to_string(t)));
-    ctx.report({{"accuracy", accuracy}}, checkpoint.string());
+    const auto checkpoint = written(ctx.storage() / ("checkpoint-" + std::to_string(t)));
+    ctx.report({{"accuracy", accuracy}}, checkpoint);
   }
 }
 
 /// The same accuracy, again and again.
 void is_constant(tune::Context& ctx, const Config&) {
   for (int t = 1; t <= 6; ++t) {
-    const auto checkpoint = written(fs::path(ctx.storage()) / std::to_string(t));
-    if (ctx.report({{"accuracy", 1}}, checkpoint.string()) == Verdict::Stop) return;
+    const auto checkpoint = written(ctx.storage() / std::to_string(t));
+    if (ctx.report({{"accuracy", 1}}, checkpoint) == Verdict::Stop) return;
   }
 }
 
@@ -69,12 +69,12 @@ void is_constant(tune::Context& ctx, const Config&) {
 void learns(tune::Context& ctx, const Config& config) {
   int t = 0;
   if (const auto& from = ctx.restore_from(); !from.empty())
-    if (!(std::ifstream(fs::path(from) / "t") >> t)) throw std::runtime_error("gone: " + from);
+    if (!(std::ifstream(from / "t") >> t)) throw std::runtime_error("gone: " + from.string());
   while (++t <= 12) {
     if (t == config.interrupted_at) ::raise(SIGINT);
-    const auto checkpoint = written(fs::path(ctx.storage()) / std::to_string(t));
+    const auto checkpoint = written(ctx.storage() / std::to_string(t));
     std::ofstream(checkpoint / "t") << t << '\n';
-    if (ctx.report({{"accuracy", config.lr * t}}, checkpoint.string()) == Verdict::Stop) return;
+    if (ctx.report({{"accuracy", config.lr * t}}, checkpoint) == Verdict::Stop) return;
   }
 }
 
@@ -100,7 +100,7 @@ tune::Options<Config> one_trial(const fs::path& storage, std::size_t keep) {
   return {.space = {{"lr", tune::grid({1.0})}},
           .metric = "accuracy",
           .mode = tune::Max,
-          .storage = storage.string(),
+          .storage = storage,
           .keep_checkpoints = keep,
           .show = tune::Show::None,
           .in_process = true};
@@ -125,10 +125,10 @@ TEST_CASE("the checkpoint of the best report is named in the results, and stays"
   const tune::TemporaryFolder folder;
   const auto results = tune::run<up_and_down>(one_trial(folder.path(), 1));
   const auto trials = results.folder() / "trials" / "0";
-  CHECK(results.best().checkpoint() == (trials / "checkpoint-6").string());
+  CHECK(results.best().checkpoint() == trials / "checkpoint-6");
   CHECK(fs::exists(results.best().checkpoint()));
   CHECK_THAT(results.summary(),
-             Catch::Contains("    its checkpoint: " + results.best().checkpoint() + "\n"));
+             Catch::Contains("    its checkpoint: " + results.best().checkpoint().string() + "\n"));
   std::ifstream in(results.folder() / "summary.json");
   const auto summary = nlohmann::json::parse(in);
   CHECK(summary.at("best").at("best_checkpoint") == "./trials/0/checkpoint-6");

@@ -83,7 +83,7 @@ TEST_CASE("a run whose folder is removed says so, and leaves alone what takes it
                                                     .trials = 6,
                                                     .metric = "accuracy",
                                                     .mode = tune::Max,
-                                                    .storage = folder.path().string(),
+                                                    .storage = folder.path(),
                                                     .tensorboard = true,
                                                     .show = tune::Show::None,
                                                     .in_process = true});
@@ -196,7 +196,7 @@ TEST_CASE("Ctrl-C keeps the results so far", "[tune][run]") {
   const auto results = tune::run<interrupts_itself>({.space = {{"lr", tune::uniform(0, 1)}},
                                                      .trials = 5,
                                                      .metric = "accuracy",
-                                                     .storage = folder.path().string(),
+                                                     .storage = folder.path(),
                                                      .show = tune::Show::None,
                                                      .in_process = true});
   CHECK(results.ended_early() == "ended by the user (SIGINT)");
@@ -252,7 +252,7 @@ TEST_CASE("a storage that can not be is refused by its option", "[tune][run]") {
   CHECK_THROWS_WITH(tune::run<train>({.space = {{"lr", tune::uniform(0, 1)}},
                                       .trials = 2,
                                       .metric = "accuracy",
-                                      .storage = (folder.path() / "file" / "results").string(),
+                                      .storage = folder.path() / "file" / "results",
                                       .show = tune::Show::None,
                                       .in_process = true}),
                     Catch::StartsWith("tune: .storage: cannot make ") &&
@@ -265,7 +265,7 @@ TEST_CASE("a run leaves its reports where it says", "[tune][run]") {
                                          .trials = 3,
                                          .metric = "accuracy",
                                          .mode = tune::Max,
-                                         .storage = folder.path().string(),
+                                         .storage = folder.path(),
                                          .config = {.steps = 4},
                                          .show = tune::Show::None,
                                          .in_process = true});

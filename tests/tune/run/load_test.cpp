@@ -44,7 +44,7 @@ Options<Config> options(const TemporaryFolder& folder) {
           .trials = 12,
           .metric = "loss",
           .scheduler = asha({.max_t = 9, .eta = 3}),
-          .storage = folder.path().string(),
+          .storage = folder.path(),
           .seed = 5,
           .show = Show::None,
           .in_process = true};

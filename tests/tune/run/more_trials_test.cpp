@@ -32,7 +32,7 @@ Options<Config> options(const TemporaryFolder& folder, std::uint64_t trials) {
           .trials = trials,
           .metric = "loss",
           .scheduler = asha({.max_t = 9, .eta = 3}),
-          .storage = folder.path().string(),
+          .storage = folder.path(),
           .resume = true,
           .seed = 5,
           .show = Show::None,

@@ -47,7 +47,7 @@ void sums(Context& ctx, const Config& config) {
     ++step;
     sum += config.lr;
     fs::create_directories(ctx.storage());
-    const auto checkpoint = ctx.storage() + "/step-" + std::to_string(step);
+    const auto checkpoint = ctx.storage() / ("step-" + std::to_string(step));
     std::ofstream(checkpoint) << step << ' ' << sum;
     if (++steps_made == interrupt_at) std::raise(SIGINT);
     if (ctx.report({{"sum", sum}}, checkpoint) == Verdict::Stop) return;
@@ -109,16 +109,17 @@ TEST_CASE("a run whose folder was moved goes on from its checkpoints as if it ha
   const auto steps_before = steps_made;
   fs::create_directories(folder.path() / "elsewhere");
   fs::rename(folder.path() / "before", folder.path() / "elsewhere" / "after");
-  wanted.storage = (folder.path() / "elsewhere" / "after").string();
+  wanted.storage = folder.path() / "elsewhere" / "after";
   const auto results = go_on(wanted);
 
   CHECK(fates(results) == fates(expected));
   CHECK(steps_before - 1 + steps_made == all_steps);  // the one before whose report it ended
   CHECK_THAT(results.summary(), !Contains("lost its checkpoint"));
   REQUIRE_FALSE(restored.empty());
-  for (const auto& checkpoint : restored) CHECK_THAT(checkpoint, Catch::StartsWith(wanted.storage));
+  const auto after = wanted.storage.string();
+  for (const auto& checkpoint : restored) CHECK_THAT(checkpoint, Catch::StartsWith(after));
   for (const auto& result : results.trials()) {
-    CHECK_THAT(result.checkpoint(), Catch::StartsWith(wanted.storage + "/run-1/trials/"));
+    CHECK_THAT(result.checkpoint().string(), Catch::StartsWith(after + "/run-1/trials/"));
     CHECK(fs::exists(result.checkpoint()));
   }
   // Nothing in the folder says where it lies, so that it can be moved once more.
@@ -146,7 +147,7 @@ TEST_CASE("a run that was moved deletes the checkpoints that it need not keep wh
   wanted.snapshot_after = snapshot_after;
   REQUIRE_FALSE(run(wanted, 5).ended_early().empty());
   fs::rename(folder.path() / "before", folder.path() / "after");
-  wanted.storage = (folder.path() / "after").string();
+  wanted.storage = folder.path() / "after";
   const auto results = go_on(wanted);
   Strings left;
   for (const auto& entry : fs::directory_iterator(results.folder() / "trials" / "0"))

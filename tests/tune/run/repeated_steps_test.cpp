@@ -47,7 +47,7 @@ Results<Config> run(const fs::path& storage, const std::string& mlflow, bool end
   return tune::run<trains>({.space = {{"lr", uniform(0, 1)}},
                             .trials = 1,
                             .objectives = {{"loss", Min}, {"size", Min}},
-                            .storage = storage.string(),
+                            .storage = storage,
                             .resume = true,
                             .mlflow = {.url = mlflow, .experiment = "steps"},
                             .max_failures = 2,

@@ -131,7 +131,7 @@ TEST_CASE("a run with conditions goes on where it was, and not with other ones",
           "[tune][space][resume]") {
   const TemporaryFolder folder;
   auto wanted = options(12);
-  wanted.storage = folder.path().string();
+  wanted.storage = folder.path();
   wanted.searcher = tpe({.startup_trials = 3});
   const auto whole = tune::run<reports_loss>(wanted);
   const auto journal = whole.folder() / "journal.jsonl";

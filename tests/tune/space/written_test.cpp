@@ -75,7 +75,7 @@ std::string read_back(const T& value) {
   return text;
 }
 
-/// The error for what is written.
+/// What the error of reading the text as T says; "read" where there is none.
 template <class T>
 std::string refused(const std::string& text) {
   T value{};
@@ -95,7 +95,7 @@ void train(tune::Context& ctx, const Config& config) {
 
 void train_in_steps(tune::Context& ctx, const Config& config) {
   for (int t = 1; t <= 4; ++t) {
-    const auto checkpoint = ctx.storage() + "/step-" + std::to_string(t);
+    const auto checkpoint = ctx.storage() / ("step-" + std::to_string(t));
     std::filesystem::create_directories(checkpoint);
     const double loss = static_cast<double>(config.widths.size()) + 1.0 / config.widths[0];
     if (ctx.report({{"loss", loss}}, checkpoint) == troupe::Verdict::Stop) return;
@@ -124,7 +124,7 @@ Options<Config> options() {
 
 }  // namespace
 
-TEST_CASE("enumerators are written by name, and by number where they have none",
+TEST_CASE("an enumerator is written as its name, a value of the enum without a name as its number",
           "[tune][space][written]") {
   CHECK(read_back(Activation::Gelu) == "Gelu");
   CHECK(read_back(Activation::Far) == "1000");
@@ -140,7 +140,7 @@ TEST_CASE("enumerators are written by name, and by number where they have none",
   static_assert(!detail::enumerator_of<Activation>(""));
 }
 
-TEST_CASE("what is written is read back", "[tune][space][written]") {
+TEST_CASE("each value is read back from its text", "[tune][space][written]") {
   CHECK(read_back(std::vector<int>{}) == "[]");
   CHECK(read_back(std::vector<std::vector<bool>>{{true}, {}, {false, true}}) ==
         "[[true], [], [false, true]]");
@@ -217,7 +217,7 @@ TEST_CASE("every trial has the values that its files say, and a search goes on w
   const TemporaryFolder folder;
   auto wanted = options();
   wanted.searcher = tpe();
-  wanted.storage = folder.path().string();
+  wanted.storage = folder.path();
   wanted.first = {{.activation = Activation::Tanh,
                    .widths = {128, 64},
                    .layers = {{1, true}},
@@ -264,7 +264,7 @@ TEST_CASE("populations mutate enumerators and lists", "[tune][space][written]") 
   const auto activation = choice({Activation::Relu, Activation::Tanh, Activation::Gelu});
   wanted.space = {{"activation", activation}, {"widths", widths}};
   wanted.trials = 6;
-  wanted.storage = folder.path().string();
+  wanted.storage = folder.path();
   wanted.scheduler =
       pbt({.interval = 1, .max_t = 12, .mutate = {{"activation", activation}, {"widths", widths}}});
   const auto results = tune::run<train_in_steps>(wanted);

@@ -135,7 +135,7 @@ class MemberAttempt {
       wait_for_file(reported(static_cast<TrialId>(other), weights_.steps));
     }
     weights_.train(lr);
-    const auto checkpoint = ctx_.storage() + "/step-" + std::to_string(weights_.steps);
+    const auto checkpoint = ctx_.storage() / ("step-" + std::to_string(weights_.steps));
     double written = 0;
     if (ctx_.rank() == 0) {
       write(weights_, checkpoint, trial() % 2 == 1);

@@ -56,7 +56,7 @@ inline tune::Options<Config> options(const std::string& url, const fs::path& sto
           .trials = 12,
           .metric = "loss",
           .scheduler = tune::asha({.max_t = 9, .eta = 3}),
-          .storage = storage.string(),
+          .storage = storage,
           .mlflow = {.url = url, .experiment = "digits"},
           .seed = 4,
           .show = tune::Show::None,

@@ -14,9 +14,10 @@ namespace troupe::tune::detail {
 /// What errors may quote of the plan without quotes: paths, and values of fields.
 inline std::vector<std::string> texts_given(const Plan& plan) {
   std::vector<std::string> given;
-  for (const auto& path : {plan.sweep_file, plan.storage, plan.resume_folder}) {
+  for (const std::filesystem::path& path : {std::filesystem::path(plan.sweep_file), plan.storage,
+                                            std::filesystem::path(plan.resume_folder)}) {
     if (path.empty()) continue;
-    given.push_back(path);
+    given.push_back(path.string());
     given.push_back(std::filesystem::absolute(path).string());
     given.push_back(std::filesystem::absolute(path).lexically_normal().string());
   }

@@ -135,7 +135,7 @@ std::filesystem::path Witness::folder_to_take_up(const Plan& plan) {
   if (last.folder.empty() && !plan.sweep_file.empty()) {
     throw std::invalid_argument(
         fmt::format("tune: there is no run in {} to go on with; `troupe tune run {}` begins one",
-                    plan.storage, plan.sweep_file));
+                    plan.storage.native(), plan.sweep_file));
   }
   if (!last.is_over) return last.folder;
   const bool may_grow =

@@ -87,7 +87,7 @@ class Witness {
   std::filesystem::path elsewhere_;  // of trials, once the run's folder is gone
   std::string header_;               // of the journal
   std::string sweep_file_;           // as the plan has it, as the next
-  std::string storage_;
+  std::filesystem::path storage_;
   std::uint64_t events_ = 0;  // of the run, seen so far
   const std::uintmax_t snapshot_after_;
   std::uintmax_t snapshot_at_;  // bytes of the journal

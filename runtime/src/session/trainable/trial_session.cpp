@@ -1,4 +1,4 @@
-#include <troupe/detail/trial_session.hpp>
+#include <troupe/detail/trainable/trial_session.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -72,9 +72,9 @@ class TrialSession::Core final : public Member {
   }
 
   GangContext& gang() override { return gang_; }
-  Verdict report(const Metrics& metrics, const std::string& checkpoint) override;
-  const std::string& storage() const override { return info_.storage; }
-  const std::string& restore_from() const override { return info_.restore_from; }
+  Verdict report(const Metrics& metrics, const std::filesystem::path& checkpoint) override;
+  const std::filesystem::path& storage() const override { return info_.storage; }
+  const std::filesystem::path& restore_from() const override { return info_.restore_from; }
   bool reconfigured() const override { return info_.reconfigured; }
   std::uint64_t seed() const override { return info_.seed; }
   const ContextSettings& settings() const override { return info_.settings; }
@@ -201,7 +201,8 @@ bool TrialSession::Core::abandon() {
   return changed_.wait_for(lock, kFarewell, [&] { return ended_; });
 }
 
-Verdict TrialSession::Core::report(const Metrics& metrics, const std::string& checkpoint) {
+Verdict TrialSession::Core::report(const Metrics& metrics,
+                                   const std::filesystem::path& checkpoint) {
   TrialEvent event{.kind = TrialEvent::Kind::Report, .elapsed_s = elapsed_s()};
   {
     const std::lock_guard lock(mutex_);

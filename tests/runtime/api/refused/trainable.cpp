@@ -1,5 +1,5 @@
 // refused: a trainable is a function
-#include <troupe/detail/trainable_worker.hpp>
+#include <troupe/detail/trainable/trainable_worker.hpp>
 
 double train(int epochs) { return epochs; }
 

@@ -7,7 +7,7 @@
 
 #include <catch2/catch.hpp>
 
-#include <troupe/detail/trial_run.hpp>
+#include <troupe/detail/trainable/trial_run.hpp>
 #include <troupe/troupe.hpp>
 
 #include "guard.hpp"

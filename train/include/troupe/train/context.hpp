@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -28,7 +29,7 @@ namespace troupe::train {
 
 /// A committed checkpoint, on rank 0; empty elsewhere, and where the run has no storage.
 struct Checkpoint {
-  std::string directory;
+  std::filesystem::path directory;
 };
 
 namespace detail {

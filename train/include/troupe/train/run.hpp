@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -10,7 +11,7 @@
 #include <vector>
 
 #include <troupe/cluster.hpp>
-#include <troupe/detail/trial_run.hpp>
+#include <troupe/detail/trainable/trial_run.hpp>
 #include <troupe/gang.hpp>
 #include <troupe/train/context_options.hpp>
 #include <troupe/trainable.hpp>
@@ -30,8 +31,8 @@ enum class Where : std::uint8_t {
 struct Report {
   std::uint64_t index = 0;  ///< from 0
   Metrics metrics;
-  std::string checkpoint;  ///< directory; empty: none
-  double elapsed_s = 0;    ///< since the function began on rank 0
+  std::filesystem::path checkpoint;  ///< directory; empty: none
+  double elapsed_s = 0;              ///< since the function began on rank 0
 };
 
 struct RunOptions {
@@ -40,11 +41,11 @@ struct RunOptions {
   Strategy strategy = Strategy::Pack;  ///< where the ranks go
   Where where = Where::Cluster;
   /// Directory for checkpoints, as rank 0's node sees it; empty: none are written.
-  std::string storage = {};
-  std::string restore_from = {};  ///< checkpoint to continue from; empty: start anew
-  std::string name = {};          ///< of the run, for people
-  std::uint64_t seed = 0;         ///< of the run, which decides its data order
-  ContextOptions context = {};    ///< of the Context that each rank's function is called with
+  std::filesystem::path storage = {};
+  std::filesystem::path restore_from = {};  ///< checkpoint to continue from; empty: start anew
+  std::string name = {};                    ///< of the run, for people
+  std::uint64_t seed = 0;                   ///< of the run, which decides its data order
+  ContextOptions context = {};  ///< of the Context that each rank's function is called with
   std::optional<std::chrono::milliseconds> placement_timeout =
       {};  ///< for the gang's placement; none: as long as it takes
   std::function<Verdict(const Report&)> on_report =
@@ -55,14 +56,14 @@ template <class R>
 struct RunResult {
   std::optional<R> value;  ///< rank 0's; none if the function was stopped before it returned
   std::vector<Report> history;
-  std::string checkpoint;  ///< the last one that was reported; empty: none
-  double seconds = 0;      ///< that the function ran on rank 0
-  bool stopped = false;    ///< by on_report
+  std::filesystem::path checkpoint;  ///< the last one that was reported; empty: none
+  double seconds = 0;                ///< that the function ran on rank 0
+  bool stopped = false;              ///< by on_report
 };
 template <>
 struct RunResult<void> {
   std::vector<Report> history;
-  std::string checkpoint;
+  std::filesystem::path checkpoint;
   double seconds = 0;
   bool stopped = false;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <filesystem>
 
 #include <troupe/trainable.hpp>
 
@@ -25,16 +25,16 @@ class Context {
   /// The same report, with a directory in storage() from which a later attempt, or another trial,
   /// can continue. The directory must be complete when rank 0 reports it: ranks that write parts of
   /// it synchronize before (gang().rendezvous(), or a barrier).
-  Verdict report(const Metrics& metrics, const std::string& checkpoint) {
+  Verdict report(const Metrics& metrics, const std::filesystem::path& checkpoint) {
     return member_.report(metrics, checkpoint);
   }
 
   /// This trial's own directory, a new one after each takeover; empty if the run has no storage.
   /// The function creates it if it needs it. It must not change checkpoints in it that it has
   /// reported, because other trials may continue from them.
-  const std::string& storage() const { return member_.storage(); }
+  const std::filesystem::path& storage() const { return member_.storage(); }
   /// The checkpoint to continue from; empty: begin at the start.
-  const std::string& restore_from() const { return member_.restore_from(); }
+  const std::filesystem::path& restore_from() const { return member_.restore_from(); }
   /// The trial's seed, the same on every rank and in each of its attempts.
   std::uint64_t seed() const { return member_.seed(); }
 

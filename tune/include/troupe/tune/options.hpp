@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -68,7 +69,8 @@ struct Options {
   /// If the cluster can never hold the gang, the trial is Errored, and the others continue. Must be
   /// pure.
   std::function<Each(const Config&)> sized = {};
-  std::string storage = {};  ///< results go to run-1, run-2, ... in this folder; empty: nowhere
+  /// Results go to run-1, run-2, ... in this folder; empty: nowhere.
+  std::filesystem::path storage = {};
   /// Resumes the last run in `storage` if that run has something left or gets more trials;
   /// otherwise begins a new run, and says so. Everything that affects decisions (space, metric,
   /// seed, scheduler, ...) must be unchanged; `trials` may be more.

@@ -85,7 +85,7 @@ struct TrialResult {
   /// (Trial::best_checkpoint_t says of which report); empty: there is none. As the search names it: a
   /// path that this program sees, or "node N:/path" where node N shares no folder with it.
   /// `.keep_checkpoints` never deletes it.
-  const std::string& checkpoint() const { return trial.best_checkpoint; }
+  std::filesystem::path checkpoint() const { return trial.best_checkpoint; }
   friend std::ostream& operator<<(std::ostream& out, const TrialResult& result) {
     return out << result.text;
   }

@@ -14,7 +14,7 @@
 
 #include <troupe/detail/cluster_nodes.hpp>
 #include <troupe/detail/failure.hpp>
-#include <troupe/detail/trial_run.hpp>
+#include <troupe/detail/trainable/trial_run.hpp>
 #include <troupe/tune/context.hpp>
 #include <troupe/tune/detail/checkpoints.hpp>
 #include <troupe/tune/detail/search.hpp>
@@ -101,7 +101,7 @@ void run_here(const ConfigOf& config_of, Work work, LocalAttempt& attempt) {
     attempt.begins();
     const auto& checkpoint = work.info.restore_from;
     if (!checkpoint.empty() && !is_there(checkpoint))
-      throw CheckpointGone("the checkpoint " + checkpoint + " is gone");
+      throw CheckpointGone("the checkpoint " + checkpoint.string() + " is gone");
     try {
       troupe::detail::run_locally<fn>(
           config_of(work.config), work.info,

@@ -97,9 +97,8 @@ troupe::detail::ObjectPtr GangAttempt::ask_for_signs() const {
 
 /// Where a node has a copy of the checkpoint, but for the node's number.
 std::string GangAttempt::copies() const {
-  const auto& own = work_.info.storage;
-  return work_.attempt == 0 ? own + "/received/node-"
-                            : fmt::format("{}/received/attempt-{}-node-", own, work_.attempt);
+  const auto received = work_.info.storage / "received";
+  return received / (work_.attempt == 0 ? "node-" : fmt::format("attempt-{}-node-", work_.attempt));
 }
 
 /// Of the attempt that is over.
@@ -118,7 +117,7 @@ void GangAttempt::place() {
   calls_ = {};
   looks_.clear();
   view_ = {};
-  checkpoint_ = {.paths = std::vector(workers_->size(), work_.info.restore_from)};
+  checkpoint_ = {.paths = std::vector(workers_->size(), checkpoint_name())};
   packed_ = {};
   stage_ = Stage::Placed;
   say(GangEvent::Kind::Placed);
@@ -132,7 +131,7 @@ bool GangAttempt::on_placed() {
   }
   for (std::size_t rank = 0; rank < workers_->size(); ++rank) {
     looks_.push_back(
-        workers_->look(rank, work_.marker, CheckpointOrigins::path_of(work_.info.restore_from)));
+        workers_->look(rank, work_.marker, CheckpointOrigins::path_of(checkpoint_name())));
     calls_.add(object_of(looks_.back()));
   }
   stage_ = Stage::Looking;
@@ -147,7 +146,7 @@ bool GangAttempt::on_looking() {
     say(GangEvent::Kind::Notice);
     event_->text = detail::unshared_notice(view_, work_.marker);
   }
-  const auto& name = work_.info.restore_from;
+  const auto& name = checkpoint_name();
   if (!name.empty()) checkpoint_ = detail::plan_checkpoint(name, view_, copies(), origins_);
   if (!checkpoint_.from) {
     begin_run();
@@ -160,8 +159,7 @@ bool GangAttempt::on_looking() {
 
 bool GangAttempt::on_packing() {
   if (!packed_.ready()) return false;
-  detail::check_packed(packed_, *checkpoint_.from,
-                       CheckpointOrigins::path_of(work_.info.restore_from));
+  detail::check_packed(packed_, *checkpoint_.from, CheckpointOrigins::path_of(checkpoint_name()));
   for (const auto rank : checkpoint_.receivers) {
     calls_.add(object_of(workers_->receive(rank, packed_, checkpoint_.paths[rank])));
   }
@@ -178,7 +176,7 @@ bool GangAttempt::on_receiving() {
 }
 
 void GangAttempt::begin_run() {
-  const bool as_made = fresh_ && std::ranges::count(checkpoint_.paths, work_.info.restore_from) ==
+  const bool as_made = fresh_ && std::ranges::count(checkpoint_.paths, checkpoint_name()) ==
                                      std::ssize(checkpoint_.paths);
   for (std::size_t rank = 0; rank < workers_->size() && !as_made; ++rank) {
     auto own = work_;

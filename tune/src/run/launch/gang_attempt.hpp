@@ -94,6 +94,8 @@ class GangAttempt {
   bool on_settling();
   bool on_told_to_end();
   bool look_at_run();
+  /// As the search names what the attempt goes on from; until begin_run, which tells each rank its path.
+  const std::string& checkpoint_name() const { return work_.info.restore_from.native(); }
   std::string copies() const;
   void give_up_copies();
   void place();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <troupe/array.hpp>
-#include <troupe/detail/trainable_worker.hpp>
+#include <troupe/detail/trainable/trainable_worker.hpp>
 #include <troupe/ref.hpp>
 
 /// How a checkpoint comes to the nodes of the gang that goes on from it.

@@ -11,8 +11,9 @@
 
 #include <troupe/tune/scalar.hpp>
 
-/// The names of an enum's enumerators, which C++20 has no way to ask for: g++ and clang print a
-/// template argument as "Activation::Relu" where it is an enumerator, else as "(Activation)7".
+/// The names of an enum's enumerators, for which C++20 has no function: g++ and clang print a
+/// template argument that is an enumerator as "Activation::Relu", and any other value of the enum as
+/// "(Activation)7".
 namespace troupe::tune::detail {
 
 /// Enumerators with other values have no name here.
@@ -56,7 +57,7 @@ constexpr auto printed_values() {
   return std::string_view{__PRETTY_FUNCTION__};
 }
 
-/// The last word of a printed value: what is no enumerator ends with its number. Empty: it has no name.
+/// The enumerator's name in a printed value. Empty: the value is no enumerator, and ends with a number.
 consteval std::string_view name_in(std::string_view printed) {
   const auto word = printed.substr(printed.find_last_of(":) ") + 1);
   const bool is_number = word.empty() || word[0] == '-' || (word[0] >= '0' && word[0] <= '9');

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <troupe/detail/trial_run.hpp>
+#include <troupe/detail/trainable/trial_run.hpp>
 #include <troupe/tune/detail/checkpoints.hpp>
 #include <troupe/tune/detail/field_order.hpp>
 #include <troupe/tune/options.hpp>
@@ -129,7 +130,7 @@ struct Plan {
   /// How these two are given, for people.
   std::string stop_grace_text = ".stop_grace";
   std::string end_grace_text = {};
-  std::string storage = {};
+  std::filesystem::path storage = {};
   std::size_t keep_checkpoints = 0;
   std::size_t snapshot_after = std::size_t{16} << 20;
   std::chrono::milliseconds report_every{10'000};

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include <troupe/detail/trial_session.hpp>
+#include <troupe/detail/trainable/trial_session.hpp>
 #include <troupe/gang_context.hpp>
 #include <troupe/trainable.hpp>
 
@@ -61,9 +62,9 @@ class LocalMember final : public Member {
   LocalMember(RunInfo info, Judge judge);
 
   GangContext& gang() override { return gang_; }
-  Verdict report(const Metrics& metrics, const std::string& checkpoint) override;
-  const std::string& storage() const override { return info_.storage; }
-  const std::string& restore_from() const override { return info_.restore_from; }
+  Verdict report(const Metrics& metrics, const std::filesystem::path& checkpoint) override;
+  const std::filesystem::path& storage() const override { return info_.storage; }
+  const std::filesystem::path& restore_from() const override { return info_.restore_from; }
   bool reconfigured() const override { return info_.reconfigured; }
   std::uint64_t seed() const override { return info_.seed; }
   const ContextSettings& settings() const override { return info_.settings; }

@@ -10,11 +10,11 @@
 #include <utility>
 #include <variant>
 
-#include <troupe/detail/local_member.hpp>
 #include <troupe/detail/names.hpp>
 #include <troupe/detail/signature.hpp>
-#include <troupe/detail/surroundings.hpp>
-#include <troupe/detail/trial_session.hpp>
+#include <troupe/detail/trainable/local_member.hpp>
+#include <troupe/detail/trainable/surroundings.hpp>
+#include <troupe/detail/trainable/trial_session.hpp>
 #include <troupe/gang_context.hpp>
 
 /// A trainable is `R f(Context&, const Config&)`, where Context is constructible from a Member&:

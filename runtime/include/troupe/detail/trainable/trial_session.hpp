@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,9 +24,9 @@ namespace troupe::detail {
 
 /// What the ranks of one run of a trainable are told.
 struct RunInfo {
-  std::string storage = {};       ///< directory for checkpoints; empty: none
-  std::string restore_from = {};  ///< checkpoint to go on from; empty: start anew
-  std::string name = {};          ///< of the run or the trial, for people
+  std::filesystem::path storage = {};       ///< directory for checkpoints; empty: none
+  std::filesystem::path restore_from = {};  ///< checkpoint to go on from; empty: start anew
+  std::string name = {};                    ///< of the run or the trial, for people
   std::uint64_t seed = 0;
   bool reconfigured = false;  ///< the checkpoint was written with another configuration
   ContextSettings settings = {};
@@ -37,9 +38,9 @@ struct TrialEvent {
   Kind kind = Kind::Report;
   std::uint64_t index = 0;  ///< of a report, from 0; when finished, how many there were
   Metrics metrics = {};
-  std::string checkpoint = {};  ///< directory; empty: none
-  double elapsed_s = 0;         ///< since the function began on rank 0
-  bool stopped = false;         ///< finished: after a Stop
+  std::filesystem::path checkpoint = {};  ///< directory; empty: none
+  double elapsed_s = 0;                   ///< since the function began on rank 0
+  bool stopped = false;                   ///< finished: after a Stop
   /// Finished: with a value; false where it had to be thrown out of a report after the Stop.
   bool returned = false;
 };

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <troupe/detail/rank_calls.hpp>
-#include <troupe/detail/trainable_worker.hpp>
+#include <troupe/detail/trainable/trainable_worker.hpp>
 #include <troupe/gang.hpp>
 
 /// The driver's end of one run of a trainable. train::run has one, tune::run one for each trial
