@@ -91,7 +91,7 @@ TEST_CASE(
                                .factors = {0.5},
                                .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .each = {.workers = 2},
-       .storage = folder.path().string(),
+       .storage = folder.path(),
        .config = {.steps = 12, .in_step = 2, .folder = folder.path().string()}});
   check_all_ended(results, 12);
   tune::check_lineage(results);
@@ -136,7 +136,7 @@ TEST_CASE("eight members on two places take turns, and each of them is trained t
        .scheduler = tune::pbt(
            {.interval = 2, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .each = {.workers = 2},
-       .storage = folder.path().string(),
+       .storage = folder.path(),
        .seed = 3});
   check_all_ended(results, 8);
   tune::check_lineage(results);
@@ -164,13 +164,33 @@ TEST_CASE("a population in one process takes turns too", "[tune][pbt]") {
        .trials = 5,
        .scheduler = tune::pbt(
            {.interval = 2, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
-       .storage = folder.path().string(),
+       .storage = folder.path(),
        .in_process = true});
   check_all_ended(results, 8);
   tune::check_lineage(results);
   const auto restored = tune::check_what_was_restored(results.folder(), 1);
   CHECK(restored.of_others > 0);
   CHECK(restored.attempts > restored.of_others);
+}
+
+TEST_CASE("no takeover at a member's last report stands in the results", "[tune][pbt]") {
+  const bool synchronous = GENERATE(false, true);
+  CAPTURE(synchronous);
+  const tune::TemporaryFolder folder;
+  const auto results = train_population(
+      {.space = {{"lr", tune::uniform(0, 1)}},
+       .trials = 6,
+       .scheduler = tune::pbt(
+           {.interval = 4, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
+       .storage = folder.path(),
+       .in_process = true});
+  check_all_ended(results, 8);
+  CHECK(takeovers_of(results) > 0);
+  for (const auto& result : results.trials()) {
+    CAPTURE(result.trial.id);
+    for (const auto& takeover : result.trial.takeovers) CHECK(takeover.t < 8);
+    CHECK(lr_of(result.trial.config) == result.trial.last.at("lr"));
+  }
 }
 
 TEST_CASE(
@@ -185,7 +205,7 @@ TEST_CASE(
        .trials = 3,
        .scheduler = tune::pbt(
            {.interval = 2, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
-       .storage = folder.path().string()});
+       .storage = folder.path()});
   check_all_ended(results, 8);
   CHECK(takeovers_of(results) == 0);
   const std::string notice = "pbt: the first report has no checkpoint";
@@ -211,7 +231,7 @@ TEST_CASE("Ctrl-C in the midst of takeovers ends the population and keeps its re
        .trials = 6,
        .scheduler = tune::pbt({.interval = 1, .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .each = {.workers = 2},
-       .storage = folder.path().string(),
+       .storage = folder.path(),
        .config = {.steps = 1'000'000, .folder = folder.path().string()}});
   CHECK(results.ended_early() == "ended by the user (SIGINT)");
   tune::clear_interrupt();
@@ -228,7 +248,7 @@ TEST_CASE("what a population can not do with is refused before anything is launc
   const bool in_process = GENERATE(false, true);  // no cluster is there, and none is made
   tune::Options<MemberConfig> options{.space = {{"lr", tune::uniform(0, 1)}},
                                       .trials = 4,
-                                      .storage = (folder.path() / "results").string(),
+                                      .storage = folder.path() / "results",
                                       .in_process = in_process};
   tune::PbtOptions pbt{.interval = 2, .mutate = {{"lr", tune::uniform(0, 1)}}};
   std::string text;

@@ -194,6 +194,7 @@ Recording record_population(Experiment& experiment, const Shape& shape) {
 TEST_CASE("no member of a population is lost or waits for ever, whatever fails",
           "[tune][pbt][property]") {
   std::size_t exploits = 0, gone = 0;
+  std::ptrdiff_t taken_back = 0;
   for (std::uint64_t seed = 1; seed <= troupe::test::rounds(400); ++seed) {
     const auto shape = random_shape(seed);
     CAPTURE(seed, shape.members, shape.room, shape.synchronous, shape.reports,
@@ -210,13 +211,23 @@ TEST_CASE("no member of a population is lost or waits for ever, whatever fails",
     REQUIRE(experiment.why_closed() == "");
     CHECK(experiment.trials().size() == shape.members);
     CHECK(cluster.most_running <= shape.room);
-    for (const auto& trial : experiment.trials()) CHECK(trial.over());
+    for (const auto& trial : experiment.trials()) {
+      CHECK(trial.over());
+      if (trial.takeovers.empty() || trial.status != Status::Terminated) continue;
+      const auto& last = trial.takeovers.back();
+      const bool was_behind = last.donor == trial.id || last.t < last.checkpoint_t;
+      CHECK((was_behind || trial.t > last.checkpoint_t));
+    }
+    taken_back += std::ranges::count_if(experiment.notices(), [](const auto& notice) {
+      return notice.find("keeps its own configuration") != std::string::npos;
+    });
     CHECK(experiment.pinned().empty());
     exploits += warden.exploits;
     gone += warden.gone;
   }
   CHECK(exploits > troupe::test::rounds(1000));
   CHECK(gone > troupe::test::rounds(50));
+  CHECK(taken_back > 0);
 }
 
 TEST_CASE("a population's journal cut anywhere gives the state in which it was written",

@@ -36,7 +36,7 @@ void sums(tune::Context& ctx, const Config& config) {
   while (state.step < config.steps) {
     ++state.step;
     state.sum += config.rate;
-    const auto checkpoint = ctx.storage() + "/step-" + std::to_string(state.step);
+    const auto checkpoint = ctx.storage() / ("step-" + std::to_string(state.step));
     std::ofstream out(checkpoint);
     out.precision(17);
     out << state.step << ' ' << state.sum << '\n';
@@ -74,10 +74,9 @@ TEST_CASE(
   REQUIRE(recorded.segments.size() > 1);
 
   // [replay]
-  const auto again = tune::replay<sums>(found.folder(), best,
-                                        {.storage = (folder.path() / "again").string(),
-                                         .show = tune::Show::None,
-                                         .in_process = true});
+  const auto again = tune::replay<sums>(
+      found.folder(), best,
+      {.storage = folder.path() / "again", .show = tune::Show::None, .in_process = true});
   // [/replay]
 
   CHECK(again.trials().size() == 1);

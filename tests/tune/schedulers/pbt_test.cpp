@@ -189,9 +189,9 @@ TEST_CASE("one who is over is neither donor nor counted (rule 2)", "[tune][pbt]"
   members.report(0, 1, 0.9);
   members.report(1, 1, 0.5);
   members.end(0);
-  CHECK(std::get<Exploit>(members.report(2, 1, 0.1)).donor == 1);
+  CHECK(std::get<Exploit>(members.report(2, 2, 0.1)).donor == 1);
   members.end(1);
-  CHECK(goes_on(members.report(2, 2, 0.1)));
+  CHECK(goes_on(members.report(2, 3, 0.1)));
 }
 
 TEST_CASE("a donor's checkpoint that is gone is replaced by the next best, or by nothing (rule 7)",
@@ -327,6 +327,35 @@ TEST_CASE("options of a population that can not be are refused with what is wron
                     Contains("burn_in is -1"));
   CHECK_THROWS_WITH(pbt({.interval = 1, .mutate = {kMutate[0], kMutate[0]}}),
                     Contains("field 'lr' stands twice"));
+}
+
+TEST_CASE("where training ends nobody takes over, and nobody is taken over (rule 9)",
+          "[tune][pbt]") {
+  Members members(4, {.interval = 5});
+  members.report(0, 20, 0.9);
+  members.report(1, 20, 0.8);
+  members.end(0);
+  CHECK(why_of(members.report(2, 20, 0.1)) ==
+        "judged: accuracy 0.1 at t=20 is place 2 of 2, the last 1 take over; training ends at "
+        "t=20");
+  CHECK(why_of(members.report(3, 15, 0.05)) ==
+        "judged: accuracy 0.05 at t=15 is place 3 of 3, the last 1 take over; none of the best "
+        "has a checkpoint from before training ends at t=20");
+  members.report(1, 21, 0.8);  // it did not end there
+  CHECK(std::get<Exploit>(members.report(3, 20, 0.05)).donor == 1);
+}
+
+TEST_CASE("a synchronous population does not take over where training ends either (rules 6, 9)",
+          "[tune][pbt]") {
+  Members members(3, {.interval = 2, .synchronous = true});
+  CHECK(pauses(members.report(0, 2, 0.9)));
+  CHECK(pauses(members.report(1, 2, 0.5)));
+  members.end(0);
+  CHECK(goes_on(members.report(2, 2, 0.1)));
+  const auto resumed = members.resume();
+  REQUIRE(resumed);
+  CHECK(resumed->trial == 1);
+  CHECK_FALSE(resumed->exploit);
 }
 
 }  // namespace pbt_test

@@ -98,6 +98,7 @@ void Experiment::ended(TrialId id, Seconds now) {
   if (was_told_of_end) {
     finish_with_run(trial, now);
   } else {
+    if (!trial.stopping) take_back_idle_takeover(trial);
     judge_end(trial);
     conclude(trial, now);
   }

@@ -114,6 +114,23 @@ void Experiment::undo_takeover_of(const std::string& gone, Trial& trial) {
   trial.t = last.t;
 }
 
+/// The function returned without a report since the takeover, so that nothing was trained with its
+/// configuration. Where the trial was behind its donor, it still got the donor's state by it.
+void Experiment::take_back_idle_takeover(Trial& trial) {
+  if (trial.takeovers.empty() || trial.takeovers.back().donor == trial.id) return;
+  const auto before = trial.takeovers.size();
+  const auto last = trial.takeovers.back();
+  if (last.t < last.checkpoint_t) return;
+  undo_takeover_of(last.checkpoint, trial);
+  if (trial.takeovers.size() == before) return;
+  trial.reason = fmt::format("its training had ended at t={}", last.t);
+  add_notice(
+      fmt::format("trial {} keeps its own configuration: it took over trial {} at t={}, and its "
+                  "function returned without another report. Where it trains to a fixed t, say so "
+                  "by .max_t, and nobody takes over there",
+                  trial.id, last.donor, last.t));
+}
+
 /// From a checkpoint that is gone, to the one before it, else to the start.
 void Experiment::go_back(Trial& trial) {
   const auto before = take_earlier(trial);

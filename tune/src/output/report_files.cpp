@@ -140,7 +140,7 @@ void ReportFiles::write_lineage(const Event& event, const Trial& trial) {
             {"takeover", now.size() + (is_undone ? 1 : 0)},
             {"time_s", event.now.count()}};
   if (is_undone) {
-    line["undone"] = event.text;
+    line["undone"] = event.text.empty() ? trial.reason : event.text;
   } else {
     line.update(to_json(now.back()));
   }

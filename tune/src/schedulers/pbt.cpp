@@ -30,6 +30,19 @@ bool is_somebody_behind(const Population& population, TrialId self, std::int64_t
   });
 }
 
+constexpr auto kNoEnd = std::numeric_limits<std::int64_t>::max();
+
+/// The t at which training ends (rule 9); kNoEnd where that is not known.
+std::int64_t end_of_training(const Population& population) {
+  std::int64_t furthest = 0, end = 0;
+  for (const auto& trial : population.trials) {
+    furthest = std::max(furthest, trial.t);
+    for (const auto& takeover : trial.takeovers) furthest = std::max(furthest, takeover.t);
+    if (trial.status == Status::Terminated) end = std::max(end, trial.t);
+  }
+  return end > 0 && end == furthest ? end : kNoEnd;
+}
+
 }  // namespace
 
 void check(const PbtOptions& options, std::string_view scheduler) {
@@ -154,10 +167,11 @@ Pbt::Quantiles Pbt::quantiles() const {
   return found;
 }
 
-bool Pbt::can_donate(TrialId trial) const {
+/// `end`: of training (rule 9).
+bool Pbt::can_donate(TrialId trial, std::int64_t end) const {
   const auto at = members_.find(trial);
   return at != members_.end() && !at->second.checkpoint.empty() && at->second.value &&
-         std::isfinite(*at->second.value);
+         std::isfinite(*at->second.value) && at->second.checkpoint_t < end;
 }
 
 /// "accuracy 0.9 at t=5 is place 1 of 8".
@@ -185,13 +199,16 @@ Exploit Pbt::make_exploit(TrialId trial, TrialId donor) {
           .why = why};
 }
 
-std::optional<Exploit> Pbt::draw_exploit(TrialId trial, const Quantiles& quantiles) {
+std::optional<Exploit> Pbt::draw_exploit(const Trial& trial, const Quantiles& quantiles,
+                                         const Population& population) {
+  const auto end = end_of_training(population);
+  if (trial.t >= end) return std::nullopt;
   std::vector<TrialId> donors;
   std::ranges::copy_if(quantiles.highest, std::back_inserter(donors),
-                       [&](TrialId donor) { return donor != trial && can_donate(donor); });
+                       [&](TrialId donor) { return donor != trial.id && can_donate(donor, end); });
   if (donors.empty()) return std::nullopt;
   Random random(seed_, draws_++, "donor");
-  return make_exploit(trial, donors[random.below(donors.size())]);
+  return make_exploit(trial.id, donors[random.below(donors.size())]);
 }
 
 Exploit Pbt::hand_out(const Trial& trial, Member& member, Exploit exploit,
@@ -219,9 +236,15 @@ Decision Pbt::judged_alone(const Trial& trial, const Population& population) {
   auto judged = standing(trial.id, found);
   if (!found.lowest.empty()) judged += fmt::format(", the last {} take over", found.lowest.size());
   if (std::ranges::count(found.lowest, trial.id) > 0) {
-    if (auto exploit = draw_exploit(trial.id, found))
+    if (auto exploit = draw_exploit(trial, found, population))
       return hand_out(trial, member, *std::move(exploit), population);
-    judged += "; none of the best has a checkpoint";
+    const auto end = end_of_training(population);
+    judged += trial.t >= end  ? fmt::format("; training ends at t={}", end)
+              : end != kNoEnd ? fmt::format(
+                                    "; none of the best has a checkpoint from before "
+                                    "training ends at t={}",
+                                    end)
+                              : "; none of the best has a checkpoint";
   }
   if (!is_somebody_behind(population, trial.id, trial.t)) {
     member.pausing = false;
@@ -251,7 +274,7 @@ void Pbt::go_on_together(const Population& population) {
     if (at == members_.end() || !at->second.arrived) continue;
     highest_t = std::max(highest_t, trial.t);
     if (std::ranges::count(found.lowest, trial.id) > 0)
-      at->second.due = draw_exploit(trial.id, found);
+      at->second.due = draw_exploit(trial, found, population);
   }
   for (auto& [trial, member] : members_) {
     member.arrived = false;
@@ -324,10 +347,11 @@ std::optional<Exploit> Pbt::on_checkpoint_gone(const Trial& trial, const std::st
   for (auto& [id, member] : members_) {
     if (!member.due || member.due->checkpoint != gone) continue;
     explorer_->forget(id);
-    member.due = draw_exploit(id, found);
+    member.due = draw_exploit(population.trials.at(id), found, population);
   }
+  const auto end = end_of_training(population);
   const auto donor = std::find_if(found.highest.rbegin(), found.highest.rend(), [&](TrialId each) {
-    return each != trial.id && can_donate(each);
+    return each != trial.id && can_donate(each, end);
   });
   auto& member = members_[trial.id];
   if (member.before_takeover < member.judged_t) member.judged_t = member.before_takeover;

@@ -240,6 +240,7 @@ class Experiment {
   void take_over(Trial& trial, const Exploit& exploit);
   Decision go_on_without_checkpoint(Trial& trial);
   void undo_takeover_of(const std::string& gone, Trial& trial);
+  void take_back_idle_takeover(Trial& trial);
   void go_back(Trial& trial);
   void replace_best();
   void add_notice(std::string notice);

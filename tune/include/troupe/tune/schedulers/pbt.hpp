@@ -62,8 +62,13 @@ struct PbtOptions {
 ///   7 Gone     is a checkpoint that is not there when a member is to go on from it: the member takes over the best of
 ///              the highest whose checkpoint is not known to be gone; else it goes on from where it was.
 ///   8 Finished is a trial at t >= max_t, unjudged. It is no donor any more (Ray).
+///   9 Last     While a trial that ended by itself (its function returned, or `.stop` ended it) has come as far as any
+///              other, training is taken to end at its t: a member at that t takes over nobody, and nobody takes over
+///              a checkpoint of that t, but for a member whose checkpoint is gone. Ray takes over there, and nothing is
+///              trained with the new configuration.
 ///
-/// A function of (options, objective, seed, order of reports). Cost of a judged report: O(n log n).
+/// A function of (options, objective, seed, order of reports). Cost of a judged report: O(n log n), and
+/// a look at all takeovers so far.
 class Pbt final : public TrialScheduler {
  public:
   /// Throws std::invalid_argument, naming the values, unless interval >= 1, burn_in >= 0, max_t is
@@ -112,8 +117,9 @@ class Pbt final : public TrialScheduler {
   bool is_due(const Trial& trial, const Member& member) const;
   void judge(const Trial& trial, Member& member, double value);
   Quantiles quantiles() const;
-  bool can_donate(TrialId trial) const;
-  std::optional<Exploit> draw_exploit(TrialId trial, const Quantiles& quantiles);
+  bool can_donate(TrialId trial, std::int64_t end) const;
+  std::optional<Exploit> draw_exploit(const Trial& trial, const Quantiles& quantiles,
+                                      const Population& population);
   std::string standing(TrialId trial, const Quantiles& quantiles) const;
   Exploit make_exploit(TrialId trial, TrialId donor);
   Decision judged_alone(const Trial& trial, const Population& population);
