@@ -1,4 +1,4 @@
-#include "sweep/sweep_file.hpp"
+#include "sweep/file/sweep_file.hpp"
 
 #include <fstream>
 #include <regex>

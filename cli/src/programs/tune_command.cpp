@@ -116,14 +116,25 @@ std::string text_of(const launch::SweepPreview& preview) {
   return text;
 }
 
+/// "least loss", "least loss and the greatest speed".
+std::string wanted_of(const tune::detail::Plan& plan) {
+  const auto wanted = [](const tune::Objective& objective) {
+    return fmt::format("{} {}", objective.mode == tune::Min ? "least" : "greatest",
+                       objective.metric);
+  };
+  if (plan.objectives.empty()) return wanted(plan.objective);
+  std::vector<std::string> all;
+  for (const auto& objective : plan.objectives) all.push_back(wanted(objective));
+  return fmt::format("{}", fmt::join(all, " and the "));
+}
+
 int check_sweep(const TuneArguments& arguments, const launch::SweepFile& sweep) {
   const auto missing = launch::not_here(sweep);
   if (!missing.workdir.empty()) throw std::runtime_error(missing.workdir);
   launch::check_runs(sweep);
   const auto& plan = sweep.plan;
-  fmt::print("{} is a sweep over {} {}, for the {} {}", sweep.file, plan.space.size(),
-             plan.space.size() == 1 ? "field" : "fields",
-             plan.objective.mode == tune::Min ? "least" : "greatest", plan.objective.metric);
+  fmt::print("{} is a sweep over {} {}, for the {}", sweep.file, plan.space.size(),
+             plan.space.size() == 1 ? "field" : "fields", wanted_of(plan));
   if (plan.trials == 0) {
     fmt::print(", every point of its grid");
   } else {

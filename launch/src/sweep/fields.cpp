@@ -30,6 +30,27 @@ const Field& field_of(const std::string& name, const std::string& text,
                   config::printable(name), config::printable(text), did_you_mean(name, names)));
 }
 
+/// The text with what `of_name` gives in place of each "{name}".
+template <class OfName>
+std::string replaced(const std::string& text, const OfName& of_name) {
+  std::string filled;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool doubled = i + 1 < text.size() && text[i + 1] == text[i];
+    if ((text[i] == '{' || text[i] == '}') && doubled) {
+      filled += text[i++];
+      continue;
+    }
+    const auto end = text[i] == '{' ? text.find('}', i) : std::string::npos;
+    if (end == std::string::npos) {
+      filled += text[i];
+      continue;
+    }
+    filled += of_name(text.substr(i + 1, end - i - 1));
+    i = end;
+  }
+  return filled;
+}
+
 }  // namespace
 
 std::string json_of(const std::vector<Field>& fields) {
@@ -52,34 +73,34 @@ std::vector<Field> with_paths(std::vector<Field> fields, const std::string& fold
 }
 
 std::string filled_in(const std::string& text, const std::vector<Field>& fields) {
-  std::string filled;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool doubled = i + 1 < text.size() && text[i + 1] == text[i];
-    if ((text[i] == '{' || text[i] == '}') && doubled) {
-      filled += text[i++];
-      continue;
-    }
-    const auto end = text[i] == '{' ? text.find('}', i) : std::string::npos;
-    if (end == std::string::npos) {
-      filled += text[i];
-      continue;
-    }
-    filled += field_of(text.substr(i + 1, end - i - 1), text, fields).text;
-    i = end;
+  return replaced(text, [&](const std::string& name) { return field_of(name, text, fields).text; });
+}
+
+bool names_any(const std::string& text, const std::vector<std::string>& names) {
+  bool found = false;
+  replaced(text, [&](const std::string& name) {
+    found = found || std::ranges::count(names, name) > 0;
+    return std::string();
+  });
+  return found;
+}
+
+std::vector<std::string> filled_in(const std::vector<std::string>& texts,
+                                   const std::vector<Field>& fields,
+                                   const std::vector<std::string>& left_out) {
+  std::vector<std::string> filled;
+  for (const auto& text : texts) {
+    if (!names_any(text, left_out)) filled.push_back(filled_in(text, fields));
   }
   return filled;
 }
 
-std::vector<std::string> filled_in(const std::vector<std::string>& texts,
-                                   const std::vector<Field>& fields) {
-  std::vector<std::string> filled;
-  for (const auto& text : texts) filled.push_back(filled_in(text, fields));
-  return filled;
-}
-
-Variables filled_in(const Variables& variables, const std::vector<Field>& fields) {
+Variables filled_in(const Variables& variables, const std::vector<Field>& fields,
+                    const std::vector<std::string>& left_out) {
   Variables filled;
-  for (const auto& [name, value] : variables) filled.emplace_back(name, filled_in(value, fields));
+  for (const auto& [name, value] : variables) {
+    if (!names_any(value, left_out)) filled.emplace_back(name, filled_in(value, fields));
+  }
   return filled;
 }
 

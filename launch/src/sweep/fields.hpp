@@ -28,10 +28,14 @@ std::vector<Field> with_paths(std::vector<Field> fields, const std::string& fold
 /// "{lr}" in the text is put in; "{{" and "}}" are braces. Throws std::invalid_argument for a name
 /// that none of `fields` has, with the nearest one.
 std::string filled_in(const std::string& text, const std::vector<Field>& fields);
-/// Each of them.
+/// Each of them, without those that name a field of `left_out`, which the trial has not.
 std::vector<std::string> filled_in(const std::vector<std::string>& texts,
-                                   const std::vector<Field>& fields);
+                                   const std::vector<Field>& fields,
+                                   const std::vector<std::string>& left_out = {});
 /// The values of the variables; their names are taken as they are.
-Variables filled_in(const Variables& variables, const std::vector<Field>& fields);
+Variables filled_in(const Variables& variables, const std::vector<Field>& fields,
+                    const std::vector<std::string>& left_out = {});
+/// Whether the text has "{name}" for one of the names.
+bool names_any(const std::string& text, const std::vector<std::string>& names);
 
 }  // namespace troupe::launch

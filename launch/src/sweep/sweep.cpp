@@ -48,15 +48,29 @@ std::vector<Field> fields_of(const tune::Configuration& config) {
   return fields;
 }
 
+/// The conditional fields that a trial with this configuration has not.
+std::vector<std::string> left_out_of(const tune::Configuration& config,
+                                     const std::vector<std::string>& conditional) {
+  std::vector<std::string> left_out;
+  for (const auto& name : conditional) {
+    const auto is_this = [&](const auto& field) { return field.first == name; };
+    if (std::ranges::none_of(config, is_this)) left_out.push_back(name);
+  }
+  return left_out;
+}
+
 /// As somebody would type it: the variables that depend on the configuration, then the command.
-std::string command_line(const SweepFile& sweep, std::vector<Field> fields) {
-  fields = with_paths(std::move(fields), "CHECKPOINT_DIR");
+std::string command_line(const SweepFile& sweep, const tune::Configuration& config) {
+  const auto fields = with_paths(fields_of(config), "CHECKPOINT_DIR");
+  const auto left_out = left_out_of(config, sweep.plan.completion.conditional);
   std::vector<std::string> words;
   for (const auto& [name, value] : sweep.variables) {
+    if (names_any(value, left_out)) continue;
     const auto filled = filled_in(value, fields);
     if (filled != value) words.push_back(fmt::format("{}={}", name, filled));
   }
-  for (auto& argument : filled_in(sweep.command, fields)) words.push_back(std::move(argument));
+  for (auto& argument : filled_in(sweep.command, fields, left_out))
+    words.push_back(std::move(argument));
   return fmt::format("{}", fmt::join(words, " "));
 }
 
@@ -73,19 +87,40 @@ std::uint64_t trials_of(const tune::detail::Plan& plan) {
   return points;
 }
 
+/// What each trial reports where nobody looks at it.
+void report_zeros(tune::detail::World& world, const tune::detail::Plan& plan) {
+  if (plan.objectives.empty()) {
+    world.curve = [](const tune::Configuration&, std::int64_t) { return 0.0; };
+    return;
+  }
+  std::set<std::string> metrics;
+  for (const auto& objective : plan.objectives) metrics.insert(objective.metric);
+  for (const auto& constraint : plan.constraints) metrics.insert(constraint.metric);
+  world.curves = [count = metrics.size()](const tune::Configuration&, std::int64_t) {
+    return std::vector<double>(count, 0.0);
+  };
+}
+
 /// Of the first trials, as the searcher suggests them while none has reported.
 std::vector<tune::Configuration> first_configurations(const SweepFile& sweep, std::size_t count) {
   auto plan = sweep.plan;
-  plan.trials = plan.trials == 0 ? count : std::min<std::size_t>(plan.trials, count);
+  const auto wanted = count * sweep.repeats;
+  plan.trials = plan.trials == 0 ? wanted : std::min<std::size_t>(plan.trials, wanted);
+  plan.first.resize(std::min<std::size_t>(plan.first.size(), plan.trials));
   plan.samples = 1;
   plan.scheduler = tune::fifo();
   plan.stop = {};
   plan.time_budget = {};
   tune::detail::World world{.reports = 1, .gangs = 1};
-  world.curve = [](const tune::Configuration&, std::int64_t) { return 0.0; };
+  report_zeros(world, plan);
   std::vector<tune::Configuration> configurations;
-  for (auto& trial : tune::detail::simulate(plan, world).outcome.trials)
+  for (auto& trial : tune::detail::simulate(plan, world).outcome.trials) {
+    const bool is_repeated =
+        sweep.repeats > 1 && !configurations.empty() && configurations.back() == trial.config;
+    if (is_repeated) continue;
+    if (configurations.size() == count) break;
     configurations.push_back(std::move(trial.config));
+  }
   return configurations;
 }
 
@@ -157,8 +192,10 @@ void note_changes(const SweepFile& sweep, const fs::path& folder) {
 class ProgramOf {
  public:
   explicit ProgramOf(const SweepFile& sweep)
-      : common_{.command = sweep.command,
+      : conditional_{sweep.plan.completion.conditional},
+        common_{.command = sweep.command,
                 .fields = {},
+                .left_out = {},
                 .environment = environment_to_hand_on(),
                 .variables = sweep.variables,
                 .directory = sweep.directory,
@@ -182,10 +219,12 @@ class ProgramOf {
   TrialProgram operator()(const tune::Configuration& config) const {
     auto program = common_;
     program.fields = fields_of(config);
+    program.left_out = left_out_of(config, conditional_);
     return program;
   }
 
  private:
+  std::vector<std::string> conditional_;
   TrialProgram common_;
 };
 
@@ -211,7 +250,7 @@ void check_runs(const SweepFile& sweep) {
   auto plan = sweep.plan;
   plan.time_budget = std::chrono::milliseconds(1);  // over with the first launch
   tune::detail::World world{.reports = 1, .gangs = 1, .launch = tune::Seconds(1)};
-  world.curve = [](const tune::Configuration&, std::int64_t) { return 0.0; };
+  report_zeros(world, plan);
   tune::detail::simulate(plan, world);
   try {
     tune::detail::check_storage(plan.storage);
@@ -250,6 +289,8 @@ SweepPreview preview(const SweepFile& sweep) {
   plan.trials = static_cast<std::size_t>(std::min(asked, kMadeUpTrials));
   plan.samples = 1;
   plan.searcher = {};  // what it learns from made-up curves is nothing, and may take minutes
+  plan.objectives = {};
+  plan.constraints = {};
   plan.first.resize(std::min<std::size_t>(plan.first.size(), plan.trials));
   auto ignored = without_real_criteria(plan);
   if (plan.max_concurrent > 0) world.gangs = plan.max_concurrent;
@@ -268,7 +309,7 @@ SweepPreview preview(const SweepFile& sweep) {
 std::vector<std::string> first_commands(const SweepFile& sweep, std::size_t count) {
   std::vector<std::string> commands;
   for (const auto& config : first_configurations(sweep, count)) {
-    auto command = command_line(sweep, fields_of(config));
+    auto command = command_line(sweep, config);
     // Every point of the grid, once.
     if (sweep.plan.trials == 0 && !commands.empty() && command == commands.front()) break;
     commands.push_back(std::move(command));
@@ -287,9 +328,11 @@ NotHere not_here(const SweepFile& sweep) {
   }
   for (const auto& config : first_configurations(sweep, 1)) {
     const auto fields = with_paths(fields_of(config), "CHECKPOINT_DIR");
-    const auto found = find_program(filled_in(sweep.command.front(), fields),
-                                    merged(own_environment(), filled_in(sweep.variables, fields)),
-                                    sweep.workdir.empty() ? sweep.directory : sweep.workdir);
+    const auto left_out = left_out_of(config, sweep.plan.completion.conditional);
+    const auto variables = filled_in(sweep.variables, fields, left_out);
+    const auto found =
+        find_program(filled_in(sweep.command.front(), fields), merged(own_environment(), variables),
+                     sweep.workdir.empty() ? sweep.directory : sweep.workdir);
     if (const auto* why = std::get_if<NotStarted>(&found))
       missing.program = fmt::format("{}: {}", sweep.command_at, why->why);
   }

@@ -8,7 +8,7 @@
 #include <troupe/tune/detail/simulate.hpp>
 #include <troupe/tune/results.hpp>
 
-#include "sweep/sweep_file.hpp"
+#include "sweep/file/sweep_file.hpp"
 
 namespace troupe::launch {
 

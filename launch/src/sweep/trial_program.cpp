@@ -149,8 +149,9 @@ class TrialRun {
       auto environment = merged(variables, rank_environment(plan, rank_of(local)));
       environment = merged(std::move(environment), of_trial);
       environment = merged(std::move(environment), variables_of(local));
-      specs.push_back({filled_in(program_.command, fields()),
-                       merged(std::move(environment), filled_in(program_.variables, fields())),
+      specs.push_back({filled_in(program_.command, fields(), program_.left_out),
+                       merged(std::move(environment),
+                              filled_in(program_.variables, fields(), program_.left_out)),
                        directory()});
     }
     if (left_ > 0)

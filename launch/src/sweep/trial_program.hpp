@@ -16,8 +16,10 @@ namespace troupe::launch {
 struct TrialProgram {
   std::vector<std::string> command;  ///< {name} stands for the value of a field
   std::vector<Field> fields;         ///< of the trial's configuration
-  Variables environment;             ///< over that of the node
-  Variables variables;               ///< over all of it; {name} as in `command`
+  /// Fields that this trial has not: words and variables that name one are left out.
+  std::vector<std::string> left_out;
+  Variables environment;  ///< over that of the node
+  Variables variables;    ///< over all of it; {name} as in `command`
   std::string directory;
   /// Of a folder that is sent, to be the working directory: its digest, an archive of it, and what
   /// it is called on each node, for all trials.

@@ -183,7 +183,7 @@ TEST_CASE("NSGA-II finds a larger front of a run than random search", "[tune][pa
 TEST_CASE("the files of a run hold its objectives and its front", "[tune][pareto]") {
   const TemporaryFolder folder;
   auto with = options();
-  with.storage = folder.path().string();
+  with.storage = folder.path();
   const auto results = tune::run<train>(with);
   const auto summary = summary_of(results.folder());
   std::vector<TrialId> ids;
@@ -213,7 +213,7 @@ TEST_CASE("a run with constraints has in its front what keeps to them",
   auto with = options();
   with.constraints = {{"latency", AtMost, 5}, {"error", AtMost, 4}};
   with.searcher = nsga2({.population = 10});
-  with.storage = folder.path().string();
+  with.storage = folder.path();
   with.snapshot_after = GENERATE(0, 1);
   const auto results = tune::run<train>(with);
   std::size_t kept = 0;
@@ -292,6 +292,7 @@ TEST_CASE("a run whose trials all break a constraint has no front, and says who 
   with.constraints = {{"latency", AtLeast, 20}};  // the widest has 10
   const auto results = tune::run<train>(with);
   CHECK(results.pareto_front().empty());
+  CHECK(results.exit_code() == 1);
   CHECK_THAT(results.summary(),
              Catch::Contains("Pareto front: 0 of 40 trials\n    beyond the limits of .constraints: "
                              "40 trials; the nearest to them is trial ") &&
@@ -340,7 +341,7 @@ TEST_CASE("constraints without a metric, a limit or several objectives are refus
 TEST_CASE("a run is gone on with by its own objectives alone", "[tune][pareto]") {
   const TemporaryFolder folder;
   auto with = options();
-  with.storage = folder.path().string();
+  with.storage = folder.path();
   with.searcher = nsga2({.population = 10});
   with.stop = {.all_reports = 60};
   const auto first = tune::run<train>(with);
@@ -388,6 +389,7 @@ TEST_CASE("what counts of a trial is its last report with all objectives", "[tun
 TEST_CASE("a run whose function names a metric otherwise says so", "[tune][pareto]") {
   const auto results = tune::run<train_misspelled>(options());
   CHECK(results.pareto_front().empty());
+  CHECK(results.exit_code() == 1);
   CHECK_THAT(results.summary(), Catch::Contains("all of 'error', 'latency'; its last one has "
                                                 "error, latency_ms"));
 }

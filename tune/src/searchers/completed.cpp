@@ -45,20 +45,23 @@ std::optional<std::uint64_t> CompletedSearcher::size() const {
 }
 
 std::string CompletedSearcher::save() const {
-  return dump({{"searcher", "completed"},
-               {"computed", completion_.computed},
-               {"conditional", completion_.conditional},
-               {"search", parse(search_->save(), "a searcher's state")}});
+  Json json{{"searcher", "completed"},
+            {"computed", completion_.computed},
+            {"conditional", completion_.conditional},
+            {"search", parse(search_->save(), "a searcher's state")}};
+  if (!completion_.conditions.empty()) json["conditions"] = completion_.conditions;
+  return dump(json);
 }
 
 void CompletedSearcher::load(std::string_view saved) {
   const auto json = parse(saved, "a searcher's state");
   const auto own = parse(save(), "a searcher's state");
-  for (const auto* key : {"searcher", "computed", "conditional"}) {
+  for (const auto* key : {"searcher", "computed", "conditional", "conditions"}) {
     const auto there = json.is_object() ? json.value(key, Json()) : Json();
-    if (there == own.at(key)) continue;
+    const auto here = own.value(key, Json());
+    if (there == here) continue;
     throw std::invalid_argument(fmt::format("saved by another search: {} is {} there, {} here", key,
-                                            dump(there), dump(own.at(key))));
+                                            dump(there), dump(here)));
   }
   search_->load(dump(json.at("search")));
 }

@@ -50,7 +50,8 @@ struct Outcome {
   int exit_code() const {
     if (signal) return 128 + *signal;
     if (has_cluster_ended) return 125;
-    return best ? 0 : 1;
+    const bool has_front = objectives.empty() || !pareto.empty();
+    return best && has_front ? 0 : 1;
   }
 };
 
@@ -157,7 +158,8 @@ class Results {
   /// ended_early() says, unless that was over or ending already.
   std::optional<int> signal() const { return outcome_.signal; }
   /// With which a program can end as `troupe tune` does: 128 + signal() where a signal came (130:
-  /// Ctrl-C), else 125 where the cluster ended before the run did, 1 without a best trial, 0.
+  /// Ctrl-C), else 125 where the cluster ended before the run did, 1 without a best trial (and of
+  /// several objectives without a trial in the front), 0.
   int exit_code() const { return outcome_.exit_code(); }
   /// What was shown at the end, without colour.
   const std::string& summary() const { return outcome_.summary; }

@@ -35,6 +35,7 @@ struct Completion {
   std::function<Configuration(const Configuration& drawn)> complete = {};  ///< empty: nothing
   std::vector<std::string> computed = {};                                  ///< fields
   std::vector<std::string> conditional = {};
+  std::string conditions = {};  ///< in words, where they can be told; another search has others
 };
 
 namespace detail {

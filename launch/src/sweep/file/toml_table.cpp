@@ -1,4 +1,4 @@
-#include "sweep/toml_table.hpp"
+#include "sweep/file/toml_table.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct SweepFile {
   std::string pattern;       ///< of reports
   std::string event_folder;  ///< with TensorBoard's files, from which reports are read; empty: none
   bool has_rungs = false;    ///< its scheduler has
+  std::size_t repeats = 1;   ///< trials of each configuration that the searcher proposes
   bool prints = false;
   double grace_s = 5;
   RankNeeds each;    ///< what each rank needs

@@ -1,4 +1,4 @@
-#include "sweep/sweep_file.hpp"
+#include "sweep/file/sweep_file.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -13,15 +13,13 @@
 
 #include "config/name.hpp"
 #include "sweep/fields.hpp"
+#include "sweep/file/search_tables.hpp"
+#include "sweep/file/toml_table.hpp"
 #include "sweep/report_line.hpp"
-#include "sweep/search_tables.hpp"
-#include "sweep/toml_table.hpp"
 #include "words/refuse.hpp"
 
 namespace troupe::launch {
 namespace {
-
-using tune::Scalar;
 
 constexpr std::int64_t kMostRanks = 1 << 16;  // of a gang
 constexpr double kMostSeconds = 1e9;          // 31 years
@@ -29,139 +27,6 @@ constexpr double kMostSeconds = 1e9;          // 31 years
 // or to end with the run.
 constexpr int kMoreToStop = 5;
 constexpr int kMoreToEnd = 2;
-
-constexpr const char* kDomains =
-    "is a value, or a table with one of uniform, loguniform, integer, log_integer, normal, choice, "
-    "ordinal and grid: { uniform = [0.0, 1.0] }";
-
-double real(TomlTable& field, const std::string& key, const Scalar& value) {
-  if (const auto* number = std::get_if<double>(&value.value())) return *number;
-  if (const auto* whole = std::get_if<std::int64_t>(&value.value()))
-    return static_cast<double>(*whole);
-  field.refuse(key, "has a bound that is no number");
-}
-
-std::int64_t whole(TomlTable& field, const std::string& key, const Scalar& value) {
-  if (const auto* number = std::get_if<std::int64_t>(&value.value())) return *number;
-  field.refuse(key, "has a bound that is no integer");
-}
-
-/// { uniform = [0, 1], step = 0.1 }
-tune::Domain range_of(TomlTable& field, const std::string& kind,
-                      const std::vector<Scalar>& bounds) {
-  if (bounds.size() != 2) field.refuse(kind, "has two values: [low, high]");
-  const auto step = field.scalar("step");
-  if (kind == "integer" || kind == "log_integer") {
-    const auto low = whole(field, kind, bounds[0]), high = whole(field, kind, bounds[1]);
-    if (kind == "log_integer" && step) field.refuse("step", "is of the other kinds of ranges");
-    if (kind == "log_integer") return tune::log_integer(low, high);
-    return step ? tune::integer(low, high, whole(field, "step", *step)) : tune::integer(low, high);
-  }
-  const auto low = real(field, kind, bounds[0]), high = real(field, kind, bounds[1]);
-  if (!step) {
-    if (kind == "normal") return tune::normal(low, high);
-    return kind == "uniform" ? tune::uniform(low, high) : tune::loguniform(low, high);
-  }
-  const auto each = real(field, "step", *step);
-  if (kind == "normal") return tune::normal(low, high, each);
-  return kind == "uniform" ? tune::uniform(low, high, each) : tune::loguniform(low, high, each);
-}
-
-bool has_zero(const std::string& text) { return text.find('\0') != std::string::npos; }
-
-constexpr const char* kZero =
-    "has a zero byte, \\u0000, which no program can be given: leave it out";
-
-/// Texts that a program is to be given.
-void check_texts(const TomlTable& space, const std::string& name, const tune::Domain& domain) {
-  for (const auto& value : domain.values()) {
-    const auto* text = std::get_if<std::string>(&value.value());
-    if (text != nullptr && has_zero(*text)) space.refuse(name, kZero);
-  }
-}
-
-/// Names that stand for something else in the texts of a sweep.
-void check_name(const TomlTable& space, const std::string& name) {
-  if (name.empty()) space.refuse(name, "is no name of a field: give it one");
-  if (has_zero(name)) space.refuse(name, kZero);
-  for (const auto& path : with_paths({}, "")) {
-    if (name == path.name)
-      space.refuse(name, fmt::format("is no name of a field, as {{{}}} is the path that each "
-                                     "trial has for it: give the field another",
-                                     name));
-  }
-}
-
-tune::Domain domain_of(TomlTable& space, const std::string& name) {
-  if (const auto value = space.scalar(name)) return tune::Domain(*value);
-  if (space.is_list(name)) space.refuse(name, kDomains);
-  auto field = space.table(name);
-  if (!field) space.refuse(name, kDomains);
-  std::optional<tune::Domain> domain;
-  const auto alone = [&](const char* kind) {
-    if (domain) field->refuse(kind, "is one kind too many: a field has one");
-  };
-  try {
-    for (const auto* kind : {"uniform", "loguniform", "integer", "log_integer", "normal"}) {
-      if (const auto bounds = field->scalars(kind)) {
-        alone(kind);
-        domain = range_of(*field, kind, *bounds);
-      }
-    }
-    for (const auto* kind : {"choice", "ordinal", "grid"}) {
-      if (const auto values = field->scalars(kind)) {
-        alone(kind);
-        domain = kind == std::string("choice")    ? tune::choice(*values)
-                 : kind == std::string("ordinal") ? tune::ordinal(*values)
-                                                  : tune::grid(*values);
-      }
-    }
-  } catch (const std::invalid_argument& refused) {
-    space.refuse(name, "cannot be: " + tune::detail::with_sweep_keys(refused.what()));
-  }
-  field->finish();
-  if (!domain) space.refuse(name, kDomains);
-  return *domain;
-}
-
-tune::SearchSpace space_of(TomlTable& file) {
-  auto table = file.table("space");
-  if (!table) file.refuse_missing("space", "is missing: it says what is searched, [space]");
-  tune::SearchSpace space;
-  for (const auto& name : table->keys()) {
-    check_name(*table, name);
-    space.push_back({name, domain_of(*table, name)});
-    check_texts(*table, name, space.back().domain);
-  }
-  if (space.empty()) file.refuse("space", "has no field: lr = { loguniform = [1e-4, 1.0] }");
-  return space;
-}
-
-/// [first]: the fields that are given, in the order of the space; the others as their domain's first
-/// value would be another guess, so all have to be there.
-std::vector<tune::Configuration> first_of(TomlTable& file, const tune::SearchSpace& space) {
-  std::vector<tune::Configuration> first;
-  for (auto& table : file.tables("first")) {
-    tune::Configuration config;
-    for (const auto& [name, domain] : space) {
-      auto value = table.scalar(name);
-      if (domain.kind() == tune::Domain::Kind::Constant) value = domain.values().front();
-      if (!value) file.refuse("first", fmt::format("has an entry without {}", name));
-      const auto range = domain.range();
-      if (range && std::holds_alternative<std::int64_t>(value->value()) &&
-          domain.kind() != tune::Domain::Kind::Integer &&
-          domain.kind() != tune::Domain::Kind::LogInteger)
-        value = static_cast<double>(std::get<std::int64_t>(value->value()));
-      if (!domain.contains(*value))
-        file.refuse("first",
-                    fmt::format("has {} = {}, which its domain has not", name, to_string(*value)));
-      config.emplace_back(name, *value);
-    }
-    table.finish();
-    first.push_back(std::move(config));
-  }
-  return first;
-}
 
 void read_ranks_of_node(TomlTable& gang, SweepFile& sweep) {
   set(sweep.per_node, gang.integer("per_node", 1, kMostRanks));
@@ -265,13 +130,6 @@ void read_stop(TomlTable& file, tune::detail::Plan& plan) {
 
 void read_run(TomlTable& file, SweepFile& sweep) {
   auto& plan = sweep.plan;
-  if (const auto mode = file.text("mode")) {
-    if (*mode != "min" && *mode != "max") file.refuse("mode", "is \"min\" or \"max\"");
-    plan.objective.mode = *mode == "min" ? tune::Min : tune::Max;
-  }
-  plan.objective.metric = file.text("metric").value_or("");
-  if (plan.objective.metric.empty())
-    file.refuse_missing("metric", "is missing: the name of what trials report, metric = \"loss\"");
   set(plan.trials, file.integer("trials", 1));
   set(plan.samples, file.integer("samples", 1));
   set(plan.seed, file.integer("seed", 0, std::numeric_limits<std::int64_t>::max()));
@@ -348,14 +206,17 @@ void read_variables(TomlTable& file, SweepFile& sweep) {
   }
 }
 
-/// Without a number of trials a grid has one.
-void check_count(const TomlTable& file, const tune::detail::Plan& plan) {
+/// Without a number of trials a grid has one. `is_dealt`: the searcher has repeats or batches.
+void check_count(const TomlTable& file, const tune::detail::Plan& plan, bool is_dealt) {
   const auto is_grid = [](const auto& field) {
     return field.domain.kind() == tune::Domain::Kind::Grid;
   };
   if (plan.trials == 0 && !plan.searcher && std::ranges::none_of(plan.space, is_grid)) {
     file.refuse("trials",
                 "is missing, and no field is a grid, which would say how many: trials = 50");
+  }
+  if (plan.trials == 0 && is_dealt) {
+    file.refuse("trials", "is missing: searcher.repeats and searcher.batch need it, trials = 50");
   }
 }
 
@@ -364,6 +225,12 @@ void check_places(TomlTable& file, const SweepFile& sweep) {
   std::vector<Field> fields;
   for (const auto& dimension : sweep.plan.space) fields.push_back({dimension.name, "", ""});
   fields = with_paths(std::move(fields), "");
+  const auto& conditional = sweep.plan.completion.conditional;
+  constexpr const char* kConditional =
+      "names a field with a condition (when), which some trials have not";
+  if (names_any(sweep.command.front(), conditional)) file.refuse("command", 0, kConditional);
+  if (names_any(sweep.event_folder, conditional))
+    file.table("reports")->refuse("tensorboard", kConditional);
   const auto why_not = [&fields](const std::string& text) -> std::string {
     try {
       filled_in(text, fields);
@@ -392,13 +259,14 @@ SweepFile read_sweep(const std::string& file) {
   sweep.plan.sweep_file = file;
   sweep.directory = std::filesystem::absolute(file).parent_path().string();
   read_command(table, sweep);
-  sweep.plan.space = space_of(table);
+  read_space(table, sweep.plan);
+  read_objectives(table, sweep.plan);
   read_run(table, sweep);
   sweep.plan.scheduler = scheduler_of(table, sweep.plan.space);
   const auto scheduler = document.at_path("scheduler.type").value_or(std::string());
   sweep.has_rungs = scheduler == "asha" || scheduler == "hyperband";
   sweep.plan.searcher = searcher_of(table);
-  sweep.plan.first = first_of(table, sweep.plan.space);
+  sweep.repeats = document.at_path("searcher.repeats").value_or(std::size_t{1});
   read_gang(table, sweep);
   read_reports(table, sweep);
   read_stop(table, sweep.plan);
@@ -406,7 +274,8 @@ SweepFile read_sweep(const std::string& file) {
   read_variables(table, sweep);
   table.finish();
   check_places(table, sweep);
-  check_count(table, sweep.plan);
+  const bool is_dealt = document.at_path("searcher.repeats") || document.at_path("searcher.batch");
+  check_count(table, sweep.plan, is_dealt);
   return sweep;
 }
 

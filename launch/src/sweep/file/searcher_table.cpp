@@ -1,9 +1,12 @@
-#include "sweep/search_tables.hpp"
+#include "sweep/file/search_tables.hpp"
 
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include <troupe/tune.hpp>
+
+#include "words/nearest.hpp"
 
 namespace troupe::launch {
 namespace {
@@ -82,22 +85,38 @@ std::optional<tune::SearcherFactory> searcher_named(const std::string& name, Tom
   return std::nullopt;
 }
 
+/// `batch` and `repeats`, of any searcher that says how many configurations there are.
+void set_repeats(TomlTable& table, tune::SearcherFactory& searcher) {
+  const auto batch = table.integer("batch", 1), repeats = table.integer("repeats", 1);
+  for (const auto* key : {"batch", "repeats"}) {
+    if (table.has(key) && table.text("type") == "grid")
+      table.refuse(key,
+                   "is of the other searchers: samples = 3 runs each point of a grid so often");
+  }
+  if (batch) searcher = tune::batched(std::move(searcher), static_cast<std::size_t>(*batch));
+  if (repeats) searcher = tune::repeated(std::move(searcher), static_cast<std::size_t>(*repeats));
+}
+
 }  // namespace
 
 tune::SearcherFactory searcher_of(TomlTable& file) {
   auto table = file.table("searcher");
   if (!table) return {};
   std::optional<tune::SearcherFactory> searcher;
+  const auto type = table->text("type").value_or("");
   try {
-    searcher = searcher_named(table->text("type").value_or(""), *table);
+    searcher = searcher_named(type, *table);
   } catch (const std::invalid_argument& refused) {
     table->refuse_named(refused.what(), "type");
   }
   if (!searcher) {
     table->refuse("type",
                   "is one of random, grid, sobol, halton, tpe, cmaes, gaussian_process, "
-                  "bohb_model and nsga2");
+                  "bohb_model and nsga2" +
+                      nearest_in_words(type, {"random", "grid", "sobol", "halton", "tpe", "cmaes",
+                                              "gaussian_process", "bohb_model", "nsga2"}));
   }
+  set_repeats(*table, *searcher);
   table->finish();
   return *std::move(searcher);
 }

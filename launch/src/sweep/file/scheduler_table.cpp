@@ -1,9 +1,11 @@
-#include "sweep/search_tables.hpp"
+#include "sweep/file/search_tables.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 
 #include <troupe/tune.hpp>
+
+#include "words/nearest.hpp"
 
 namespace troupe::launch {
 namespace {
@@ -78,12 +80,17 @@ tune::SchedulerFactory scheduler_of(TomlTable& file, const tune::SearchSpace& sp
   auto table = file.table("scheduler");
   if (!table) return tune::fifo();
   tune::SchedulerFactory made;
+  const auto type = table->text("type").value_or("");
   try {
-    made = scheduler_named(table->text("type").value_or(""), *table, space);
+    made = scheduler_named(type, *table, space);
   } catch (const std::invalid_argument& refused) {
     table->refuse_named(refused.what(), "type");
   }
-  if (!made) table->refuse("type", "is one of asha, hyperband, median_stopping, pbt, pb2 and fifo");
+  if (!made) {
+    const auto near =
+        nearest_in_words(type, {"asha", "hyperband", "median_stopping", "pbt", "pb2", "fifo"});
+    table->refuse("type", "is one of asha, hyperband, median_stopping, pbt, pb2 and fifo" + near);
+  }
   table->finish();
   return made;
 }
