@@ -21,6 +21,7 @@
 #include <variant>
 #include <vector>
 
+#include <troupe/detail/bit_fields.hpp>
 #include <troupe/detail/codec.hpp>
 #include <troupe/detail/fields.hpp>
 
@@ -71,6 +72,7 @@ enum class Obstacle {
   View,
   Function,
   CArray,
+  BitField,
   Base,
   Virtual,
   NoDefault,
@@ -129,6 +131,8 @@ constexpr auto inspect_plain() {
     return Finding<Obstacle::Base, T>{};
   } else if constexpr (has_c_array<T>()) {
     return Finding<Obstacle::CArray, T>{};
+  } else if constexpr (has_bit_field<T>()) {
+    return Finding<Obstacle::BitField, T>{};
   } else {
     return first_finding(types_of_fields<T>(IndicesOfFields<T>{}), Types<T, Seen...>{});
   }
@@ -187,6 +191,9 @@ constexpr bool explain() {
                 "troupe: a std::function cannot travel; make the function a template argument, or "
                 "send what it depends on and choose the function where it is called");
   static_assert(What != Obstacle::CArray, "troupe: a C array cannot travel; use std::array");
+  static_assert(What != Obstacle::BitField,
+                "troupe: a bit-field cannot travel, as nothing can refer to it; use a bool or a "
+                "whole integer");
   static_assert(
       What != Obstacle::Base,
       "troupe: an aggregate with a base class needs a cereal serialize(Archive&) to travel");
@@ -196,8 +203,8 @@ constexpr bool explain() {
   static_assert(What != Obstacle::NoDefault,
                 "troupe: a value that travels needs a default constructor");
   static_assert(What != Obstacle::NoCode,
-                "troupe: this type cannot travel; make it a plain aggregate, or give it a cereal "
-                "serialize(Archive&)");
+                "troupe: this type cannot travel; make it a plain aggregate (all fields public, no "
+                "constructor), or give it a cereal serialize(Archive&)");
   return What == Obstacle::None;
 }
 
