@@ -1,6 +1,7 @@
 # Compiles one file of a folder `refused` and checks what the compiler says against the file's first line:
-#   // refused: TEXT      it must not compile, and TEXT must stand in a "static assertion failed: troupe: ...", the first error
-#   // compiles: ...      it must
+#   // refused: TEXT        it must not compile, and its only error must be "static assertion failed: troupe: TEXT..."
+#   // refused first: TEXT  the same, but the compiler may add others behind that error
+#   // compiles: ...        it must
 # cmake -DCOMPILER=g++ -DINCLUDE=DIR[;DIR] -DSOURCE=FILE -P check_refused.cmake
 file(STRINGS ${SOURCE} first LIMIT_COUNT 1)
 set(flags "")
@@ -13,20 +14,23 @@ if(first MATCHES "^// compiles")
   if(failed)
     message(FATAL_ERROR "${SOURCE} does not compile:\n${said}")
   endif()
-elseif(first MATCHES "^// refused: (.+)$")
-  set(expected "static assertion failed: troupe: ${CMAKE_MATCH_1}")
+elseif(first MATCHES "^// refused( first)?: (.+)$")
+  set(may_go_on "${CMAKE_MATCH_1}")
+  set(expected "static assertion failed: troupe: ${CMAKE_MATCH_2}")
   string(FIND "${said}" "${expected}" at)
   if(NOT failed)
     message(FATAL_ERROR "${SOURCE} compiles, but should be refused with '${expected}'")
   elseif(at EQUAL -1)
     message(FATAL_ERROR "${SOURCE} is refused without '${expected}':\n${said}")
   endif()
+  string(FIND "${said}" " error: ${expected}" at)
   string(FIND "${said}" " error: " first_error)
-  if(first_error LESS at AND NOT at EQUAL -1)
-    math(EXPR behind "${first_error} + 8")
-    if(NOT behind EQUAL at)
-      message(FATAL_ERROR "${SOURCE} is refused with another error before '${expected}':\n${said}")
-    endif()
+  string(REGEX MATCHALL " error: " errors "${said}")
+  list(LENGTH errors count)
+  if(NOT first_error EQUAL at)
+    message(FATAL_ERROR "${SOURCE} is refused with another error before '${expected}':\n${said}")
+  elseif(count GREATER 1 AND NOT may_go_on)
+    message(FATAL_ERROR "${SOURCE} is refused with ${count} errors, not with '${expected}' alone:\n${said}")
   endif()
 else()
   message(FATAL_ERROR "${SOURCE} does not begin with '// refused: TEXT' or '// compiles'")

@@ -280,22 +280,22 @@ TEST_CASE("what a population can not do with is refused before anything is launc
   }
   SECTION("a field to change that can not take what it would become") {
     pbt.mutate.push_back({"batch", tune::uniform(16, 64)});
-    text = "field 'batch' takes an integer, not the real number 16";
+    text =
+        "field 'batch' takes an integer, not the real number 16; tune::integer(low, high) is a "
+        "domain of integers";
   }
   SECTION("trials that end before anybody is judged") {
     options.stop.reports = 2;
     text =
         "tune: nobody would be judged: the first time is at t=2 by the .scheduler's options, and "
-        "trials "
-        "end at .stop.reports = 2";
+        "trials end at .stop.reports = 2";
   }
   SECTION("trials that end in the burn-in") {
     options.stop.reports = 9;
     pbt.burn_in = 20;
     text =
         "tune: nobody would be judged: the first time is at t=20 by the .scheduler's options, and "
-        "trials "
-        "end at .stop.reports = 9";
+        "trials end at .stop.reports = 9";
   }
   options.scheduler = tune::pbt(pbt);
   CHECK_THROWS_WITH(train_population(std::move(options)), text);

@@ -287,7 +287,8 @@ TEST_CASE("options that can not be are refused before anything runs", "[tune][ru
   CHECK_THROWS_WITH(
       tune::run<train>(
           {.space = {{"batch", 0.5}}, .trials = 1, .metric = "accuracy", .in_process = true}),
-      "field 'batch' takes an integer, not the real number 0.5");
+      "field 'batch' takes an integer, not the real number 0.5; "
+      "tune::integer(low, high) is a domain of integers");
 }
 
 TEST_CASE("options of the trials' gangs that no gang can have are refused before anything runs",

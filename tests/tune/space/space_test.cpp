@@ -62,10 +62,15 @@ TEST_CASE("values reach their fields and the others keep what they had", "[tune]
 
 TEST_CASE("a value of the wrong kind is refused before anything runs, with the field's name",
           "[tune][space]") {
-  CHECK_THROWS_WITH(checked(only({"batch", uniform(1, 2)})),
-                    Equals("field 'batch' takes an integer, not the real number 1"));
+  CHECK_THROWS_WITH(
+      checked(only({"batch", uniform(1, 2)})),
+      Equals("field 'batch' takes an integer, not the real number 1; tune::integer(low, high) is a "
+             "domain of integers"));
   CHECK_THROWS_WITH(checked(only({"lr", "fast"})),
                     Equals("field 'lr' takes a number, not the text fast"));
+  CHECK_THROWS_WITH(
+      checked(only({"decay", uniform(0, 1e39)})),
+      Equals("field 'decay' takes -3.4028234663852886e+38 to 3.4028234663852886e+38, not 1e+39"));
   CHECK_THROWS_WITH(checked(only({"lr", true})),
                     Equals("field 'lr' takes a number, not the truth value true"));
   CHECK_THROWS_WITH(checked(only({"nesterov", 1})),

@@ -104,7 +104,7 @@ void train_in_steps(tune::Context& ctx, const Config& config) {
 
 Options<Config> options() {
   return {.space = {{"activation", choice({Activation::Relu, Activation::Tanh})},
-                    {"widths", choice<std::vector<int>>({{64}, {128, 64}})},
+                    {"widths", choice({{64}, {128, 64}})},
                     {"layers", choice<std::vector<Layer>>({{{1, true}}, {{2, false}, {3, true}}})},
                     {"optimizer", choice({Optimizer{.name = "adam", .clip = 0.5},
                                           Optimizer{.name = "say \"so\"", .lr = 0.25}})},

@@ -10,6 +10,16 @@ void refuse_value(std::string_view field, std::string_view takes, const Scalar& 
                                           kind_of(value), to_string(value)));
 }
 
+void refuse_no_integer(std::string_view field, const Scalar& value) {
+  if (!std::holds_alternative<double>(value.value()))
+    refuse_value(field, taken_by<std::int64_t>(), value);
+  throw std::invalid_argument(
+      fmt::format("field '{}' takes an integer, not the real number {}; tune::integer(low, high) "
+                  "is a domain of "
+                  "integers",
+                  field, to_string(value)));
+}
+
 void refuse_range(std::string_view field, std::string_view low, std::string_view high,
                   const Scalar& value) {
   throw std::invalid_argument(

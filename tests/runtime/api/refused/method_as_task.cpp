@@ -1,4 +1,4 @@
-// refused: a method needs its object
+// refused first: a method needs its object
 #include <troupe/troupe.hpp>
 
 struct Counter {

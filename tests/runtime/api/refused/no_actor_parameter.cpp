@@ -1,4 +1,4 @@
-// refused: this function takes no actor
+// refused first: this function takes no actor
 #include <troupe/troupe.hpp>
 
 struct Counter {

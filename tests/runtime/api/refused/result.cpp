@@ -1,4 +1,4 @@
-// refused: a raw pointer cannot travel
+// refused first: a raw pointer cannot travel
 #include <troupe/troupe.hpp>
 
 int* make() { return new int; }

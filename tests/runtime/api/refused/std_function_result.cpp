@@ -1,4 +1,4 @@
-// refused: a std::function cannot travel
+// refused first: a std::function cannot travel
 #include <troupe/troupe.hpp>
 
 #include <functional>

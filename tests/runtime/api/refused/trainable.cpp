@@ -1,4 +1,4 @@
-// refused: a trainable is a function
+// refused first: a trainable is a function
 #include <troupe/detail/trainable/trainable_worker.hpp>
 
 double train(int epochs) { return epochs; }

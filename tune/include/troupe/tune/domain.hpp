@@ -165,14 +165,38 @@ template <class Values>
 concept ValueRange =
     std::ranges::input_range<const Values> && !std::same_as<Values, std::vector<Scalar>> &&
     !std::convertible_to<const Values&, std::string_view>;
+
+/// Of a list that is written in braces.
+template <class Part>
+concept InBraces = std::convertible_to<Part, std::string_view> || !std::ranges::range<Part>;
+
+/// Text in braces is a std::string.
+template <class Part>
+auto as_vectors(std::initializer_list<std::initializer_list<Part>> values) {
+  constexpr bool is_text = std::is_convertible_v<Part, std::string_view>;
+  using Vector = std::vector<std::conditional_t<is_text, std::string, Part>>;
+  std::vector<Vector> vectors;
+  for (const auto& parts : values) vectors.emplace_back(parts.begin(), parts.end());
+  return vectors;
+}
+
+/// Braces whose parts are of several types.
+struct OfNoType {
+  template <class... Parts>
+  requires(sizeof...(Parts) > 1) OfNoType(const Parts&...) {
+    static_assert(sizeof...(Parts) == 0,
+                  "troupe: braces in braces have no type of their own: name it, as in "
+                  "tune::choice<Layer>({{64, 0.1}, {128, 0.2}})");
+  }
+};
 }  // namespace detail
 
 /// The three above for values of one type: numbers, truth values, text, enumerators, and
 /// std::vector, std::array, std::optional and plain structs of these. What is no number, truth value
 /// or text is searched, kept in files and shown as the text that it is written as: Relu, [64, 32],
 /// {lr: 0.1, name: "adam"}; an optional without a value as none. An enumerator whose value is below
-/// -128 or above 127 is written as its number. Braces in braces have no type of their own: name it, as in
-/// choice<std::vector<int>>({{64}, {128, 64}}).
+/// -128 or above 127 is written as its number. Braces in braces are lists, choice({{64}, {128, 64}}), where all
+/// their parts are of one type that is no list; else name it, as in choice<Layer>({{64, 0.1}, {128, 0.2}}).
 template <detail::ValueRange Values>
 Domain choice(const Values& values) {
   return choice(detail::as_scalars(values));
@@ -197,6 +221,28 @@ template <class Value>
 Domain grid(std::initializer_list<Value> values) {
   return grid(detail::as_scalars(values));
 }
+/// Lists: choice({{64}, {128, 64}}). A type that is named, as in choice<Layer>(...), is that of the
+/// values, and never that of the parts of a list.
+template <int = 0, detail::InBraces Part>
+Domain choice(std::initializer_list<std::initializer_list<Part>> values) {
+  return choice(detail::as_vectors(values));
+}
+template <int = 0, detail::InBraces Part>
+Domain ordinal(std::initializer_list<std::initializer_list<Part>> values) {
+  return ordinal(detail::as_vectors(values));
+}
+template <int = 0, detail::InBraces Part>
+Domain grid(std::initializer_list<std::initializer_list<Part>> values) {
+  return grid(detail::as_vectors(values));
+}
+/// The compiler's message for braces that could be of any type; without any, the domain is empty.
+inline Domain choice(std::initializer_list<detail::OfNoType>) {
+  return choice(std::vector<Scalar>{});
+}
+inline Domain ordinal(std::initializer_list<detail::OfNoType>) {
+  return ordinal(std::vector<Scalar>{});
+}
+inline Domain grid(std::initializer_list<detail::OfNoType>) { return grid(std::vector<Scalar>{}); }
 
 /// "loguniform(0.001, 1)", "uniform(0, 1, 0.25)", "choice(32, 64)".
 std::string to_string(const Domain& domain);

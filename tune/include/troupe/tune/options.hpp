@@ -42,11 +42,6 @@ enum class Show : std::uint8_t {
 /// Options of tune::run.
 template <class Config>
 struct Options {
-  static_assert(
-      std::is_copy_constructible_v<Config>,
-      "troupe: a configuration is copied to its trials, so that no field of it may be one "
-      "that can not be copied (a mutex, an atomic, a unique_ptr)");
-
   Space<Config> space = {};
   /// Configurations to try; 0: every point of the space's grids, `samples` times. A resumed run may
   /// get more trials than it had, unless its scheduler decides by their number.
@@ -92,8 +87,8 @@ struct Options {
   /// An MLflow server to which the search and each trial are reported while the search runs.
   Mlflow mlflow = {};
   std::uint64_t seed = 0;
-  std::uint64_t samples = 1;  ///< of every grid point, where `trials` is 0
-  Config config = {};         ///< the fields that are not searched
+  std::uint64_t samples = 1;                   ///< of every grid point, where `trials` is 0
+  Config config = detail::defaults<Config>();  ///< the fields that are not searched
   /// Configurations to try first, in this order, before the searcher is asked. They count among
   /// `trials`.
   std::vector<Config> first = {};

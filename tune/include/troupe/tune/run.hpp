@@ -133,7 +133,7 @@ Each sized(const std::function<Each(const Config&)>& of, const Config& config) {
 
 /// `resumed`: the folder of an earlier run; empty: a new one, or as the options say.
 template <auto fn, class Config>
-Results<Config> run_in(Options<Config> options, const std::filesystem::path& resumed) {
+Results<Config> run_or_resume(Options<Config> options, const std::filesystem::path& resumed) {
   if (!options.in_process) check(options.each);
   if constexpr (std::is_same_v<troupe::detail::trainable_context<fn>, Context>)
     refuse_settings(options.each.context);
@@ -155,17 +155,6 @@ Results<Config> run_in(Options<Config> options, const std::filesystem::path& res
                          return std::make_unique<Gang>(each, config_of, work);
                        });
   return {std::move(outcome), options.config};
-}
-
-template <auto fn>
-Results<troupe::detail::trainable_config<fn>> run_or_resume(
-    Options<troupe::detail::trainable_config<fn>> options, const std::filesystem::path& resumed) {
-  using Config = troupe::detail::trainable_config<fn>;
-  // What is none would be refused a second time, and less plainly, where it is sent.
-  if constexpr (!kIsConfiguration<Config>)
-    std::abort();  // never compiled to a program
-  else
-    return run_in<fn, Config>(std::move(options), resumed);
 }
 
 }  // namespace detail
@@ -195,7 +184,10 @@ Results<troupe::detail::trainable_config<fn>> run_or_resume(
 template <auto fn>
 Results<troupe::detail::trainable_config<fn>> run(
     Options<troupe::detail::trainable_config<fn>> options) {
-  return detail::run_or_resume<fn>(std::move(options), "");
+  if constexpr (!detail::kIsConfiguration<troupe::detail::trainable_config<fn>>)
+    std::abort();  // the compiler has said why, and no program comes of it
+  else
+    return detail::run_or_resume<fn>(std::move(options), "");
 }
 
 /// Goes on with an earlier run from its folder (`storage`/run-N), whatever ended it: Ctrl-C, a time
@@ -211,7 +203,10 @@ Results<troupe::detail::trainable_config<fn>> run(
 template <auto fn>
 Results<troupe::detail::trainable_config<fn>> resume(
     const std::filesystem::path& folder, Options<troupe::detail::trainable_config<fn>> options) {
-  return detail::run_or_resume<fn>(std::move(options), folder);
+  if constexpr (!detail::kIsConfiguration<troupe::detail::trainable_config<fn>>)
+    std::abort();  // the compiler has said why, and no program comes of it
+  else
+    return detail::run_or_resume<fn>(std::move(options), folder);
 }
 
 }  // namespace troupe::tune

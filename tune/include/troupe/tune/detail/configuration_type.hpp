@@ -1,14 +1,20 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdlib>
 #include <type_traits>
+#include <utility>
 
 #include <troupe/detail/aggregate.hpp>
+#include <troupe/detail/bit_fields.hpp>
+#include <troupe/detail/sendable.hpp>
+#include <troupe/tune/detail/field_names.hpp>
 
 /// Why a struct can not be a configuration, in one sentence of the compiler's instead of pages about
 /// how its fields are found.
 namespace troupe::tune::detail {
 
-enum class Obstacle { None, NotPlain, Base, CArray };
+enum class Obstacle { None, NotPlain, Base, NoDefault, NoCopy, NoAssignment, CArray, BitField };
 
 template <class Config>
 constexpr Obstacle obstacle() {
@@ -16,8 +22,17 @@ constexpr Obstacle obstacle() {
     return Obstacle::NotPlain;
   } else if constexpr (troupe::detail::has_base<Config>) {
     return Obstacle::Base;
+  } else if constexpr (!std::is_default_constructible_v<Config>) {
+    return Obstacle::NoDefault;
+  } else if constexpr (!std::is_copy_constructible_v<Config>) {
+    return Obstacle::NoCopy;
+  } else if constexpr (!std::is_copy_assignable_v<Config>) {
+    return Obstacle::NoAssignment;
   } else if constexpr (!std::is_empty_v<Config>) {
-    if constexpr (troupe::detail::has_c_array<Config>()) return Obstacle::CArray;
+    if constexpr (troupe::detail::has_c_array<Config>())
+      return Obstacle::CArray;
+    else if constexpr (troupe::detail::has_bit_field<Config>())
+      return Obstacle::BitField;
   }
   return Obstacle::None;
 }
@@ -32,14 +47,70 @@ constexpr bool is_configuration() {
   static_assert(what != Obstacle::Base,
                 "troupe: a configuration has no base class, whose fields could not be named; make "
                 "it a field, whose own are named \"base.lr\"");
+  static_assert(what != Obstacle::NoDefault,
+                "troupe: every field of a configuration has a value without being given one, which "
+                "a reference has not; give the fields their values in place (double lr = 0.1)");
+  static_assert(
+      what != Obstacle::NoCopy,
+      "troupe: a configuration is copied to its trials, so that no field of it may be one "
+      "that can not be copied (a mutex, an atomic, a unique_ptr)");
+  static_assert(what != Obstacle::NoAssignment,
+                "troupe: a configuration is assigned to, so that no field of it may be const or "
+                "a reference; what the space leaves out stays as it is");
   static_assert(what != Obstacle::CArray,
                 "troupe: a configuration has no C arrays, which hide where its fields are; use "
                 "std::array");
+  static_assert(
+      what != Obstacle::BitField,
+      "troupe: a configuration has no bit-fields, as nothing can refer to one; use a bool "
+      "or a whole integer");
   return what == Obstacle::None;
 }
 
-/// True if the type can be a configuration; else the compiler says why not, once.
+/// Stands in the compiler's error for a field, whose name ends the address.
+template <auto address>
+struct Field;
+
+/// Whether the members from this one on can be sent to a trial; the compiler says which can not, and why.
+template <class Struct, std::size_t member>
+constexpr bool are_sent() {
+  if constexpr (member == troupe::detail::fields_of<Struct>) {
+    return true;
+  } else {
+    using Member = troupe::detail::FieldAt<member, Struct>;
+    using Found = decltype(troupe::detail::inspect<Member>());
+    if constexpr (Found::what == troupe::detail::Obstacle::None)
+      return are_sent<Struct, member + 1>();
+    else if constexpr (is_nested<Member>() && !std::is_same_v<typename Found::type, Member>)
+      return are_sent<Member, 0>();
+    else
+      return troupe::detail::explain<Field<field_address<Struct, member>()>, typename Found::type,
+                                     Found::what>();
+  }
+}
+
 template <class Config>
-inline constexpr bool kIsConfiguration = is_configuration<Config, obstacle<Config>()>();
+constexpr bool check_configuration() {
+  if constexpr (!is_configuration<Config, obstacle<Config>()>())
+    return false;
+  else if constexpr (troupe::detail::sendable<Config>() || std::is_empty_v<Config>)
+    return true;
+  else
+    return are_sent<Config, 0>();
+}
+
+/// True if the type can be a configuration; else the compiler says why not, once. Of a search that is
+/// only simulated or loaded too: it is one that can run.
+template <class Config>
+inline constexpr bool kIsConfiguration = check_configuration<Config>();
+
+/// Config{}, but where the compiler has refused Config.
+template <class Config>
+Config defaults() {
+  if constexpr (kIsConfiguration<Config>)
+    return {};
+  else
+    std::abort();
+}
 
 }  // namespace troupe::tune::detail

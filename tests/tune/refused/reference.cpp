@@ -1,0 +1,15 @@
+// refused: every field of a configuration has a value without being given one
+#include <troupe/tune.hpp>
+
+namespace tune = troupe::tune;
+
+struct Config {
+  double lr = 0.1;
+  const double& shared;
+};
+
+void trains(tune::Context& ctx, const Config& config) { ctx.report({{"loss", config.lr}}); }
+
+int main() {
+  tune::run<trains>({.space = {{"lr", tune::uniform(0, 1)}}, .trials = 3, .metric = "loss"});
+}
