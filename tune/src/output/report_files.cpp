@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -51,6 +52,12 @@ ReportFiles::ReportFiles(std::filesystem::path folder, CsvFile table)
 void write_params(const std::filesystem::path& folder, const Json& params) {
   replace_file(folder / "params.json",
                params.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Json read_params(const std::filesystem::path& folder) {
+  std::ifstream in(folder / "params.json", std::ios::binary);
+  auto params = Json::parse(in, nullptr, false);
+  return params.is_object() ? params : Json::object();
 }
 
 ReportFiles ReportFiles::begin(std::filesystem::path folder, const SearchSpace& space,

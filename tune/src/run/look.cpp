@@ -188,13 +188,25 @@ bool has_ended_with(const Json& summary, const std::vector<Trial>& trials) {
          summary.at("trials").size() == trials.size();
 }
 
+/// What `params.json` says of the fields that were not searched; nothing of what is no value of one.
+Configuration unsearched_in(const Json& params) {
+  Configuration values;
+  const auto config = params.value("config", Json());
+  if (!config.is_object()) return values;
+  for (const auto& [name, value] : config.items()) {
+    if (!value.is_primitive() || value.is_null()) continue;
+    for (auto& field : configuration_from(Json{{name, value}})) values.push_back(std::move(field));
+  }
+  return values;
+}
+
 RunLook look_at_recorded(const std::filesystem::path& folder, const std::string& holder,
                          std::size_t most_rows, WithReport with_report) {
   const bool is_sweep = std::filesystem::exists(folder / "program.json");
   auto summary = json_in(folder / "summary.json");
   const bool is_usable = holder.empty() && summary.is_object() && damage_of_summary(folder).empty();
   if (!is_usable) summary = Json::object();
-  const auto params = json_in(folder / "params.json");
+  const auto params = read_params(folder);
   const auto earlier = read_earlier(folder);
   refuse_without_journal(folder);
   if (earlier.journal.find('\n') == std::string::npos)
@@ -203,10 +215,13 @@ RunLook look_at_recorded(const std::filesystem::path& folder, const std::string&
   const Replayed run(*recorded.experiment, folder, earlier, recorded.coming);
   const auto& trials = recorded.experiment->trials();
   if (has_ended_with(summary, trials)) *recorded.trials = trials.size();
-  const auto space = params.is_object() ? params.value("space", Json::object()) : Json::object();
-  return run.look(recorded_space(space, trials), folder, holder,
-                  is_sweep ? fmt::format("troupe tune resume FILE --run {}", folder.string()) : "",
-                  most_rows, with_report);
+  const auto space = params.value("space", Json::object());
+  auto seen =
+      run.look(recorded_space(space, trials), folder, holder,
+               is_sweep ? fmt::format("troupe tune resume FILE --run {}", folder.string()) : "",
+               most_rows, with_report);
+  seen.outcome.unsearched = unsearched_in(params);
+  return seen;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "output/earlier_run.hpp"
 #include "output/html/html_report.hpp"
 #include "output/mlflow/delivered_file.hpp"
+#include "output/overview.hpp"
 #include "run/prepare.hpp"
 #include "run/sweep_words.hpp"
 #include "run/taking_up.hpp"
@@ -30,10 +31,26 @@ constexpr int kReportsUnchanged = 6;  // left out, so that readers see that some
 Json params_of(const Plan& plan, const Experiment& experiment) {
   auto params = parse(header_of(experiment), "a header");
   params["space"] = to_json(plan.space);
+  params["config"] = to_json(plan.unsearched);
   params["workers"] = plan.workers;
   params["max_concurrent"] = plan.max_concurrent;
   params["time_budget_ms"] = plan.time_budget.count();
   return params;
+}
+
+/// Of each field that is not searched and has another value now than the run's folder says, a line.
+std::vector<std::string> changes_of(const Plan& plan, const std::filesystem::path& folder) {
+  std::vector<std::string> changes;
+  const auto was = read_params(folder).value("config", Json());  // earlier versions wrote none
+  if (!was.is_object()) return changes;
+  const auto is = parse(dump(to_json(plan.unsearched)), "the fields that are not searched");
+  for (const auto& [name, value] : is.items()) {
+    if (!was.contains(name) || was.at(name) == value) continue;
+    changes.push_back(fmt::format(
+        "field '{}' of .config was {} in this run until now, and is {} for what is run from now on",
+        name, dump(was.at(name)), dump(value)));
+  }
+  return changes;
 }
 
 Display display_of(Show show) {
@@ -200,6 +217,7 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
                     folder().string(), refused.what(), instead_of_going_on(plan)));
   }
   already_ = known.now;
+  const auto changes = changes_of(plan, folder());
   if (has_more) bytes = extend(plan, open, bytes);
   open.resize(bytes);
   const auto lines = static_cast<std::uint64_t>(std::ranges::count(open, '\n'));
@@ -210,16 +228,7 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
   if (lines == 0 || events < known.events) files_->begin_journal(header_, known.events);
   trackers_.open(folder());
   trackers_.see_before_snapshot(folder(), known.files.line_bytes, experiment.trials());
-  events_ = known.events;
-  const auto see_again = [&](const Event& event, const Trial* trial) {
-    files_->write_again(event, trial);
-    keeper_->see(event, trial);
-    record_.see(event, trial);
-    trackers_.see_again(event, trial);
-    already_ = event.now;
-    ++events_;
-  };
-  apply_events(open, experiment, see_again, known.events);
+  see_again(open, known, experiment);
   for (const auto& name : files_->shortened()) {
     note(fmt::format("{} lacks reports that it had: somebody shortened it. The search goes on with "
                      "all of them",
@@ -227,6 +236,34 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
          already_);
   }
   note(how_it_is_taken_up(experiment, folder(), already_), already_);
+  if (!is_over(experiment, overview_of(experiment, already_, 0))) note_changes(plan, changes);
+}
+
+/// The events of a journal that a snapshot does not know.
+void Witness::see_again(std::string_view journal, const Snapshot& known, Experiment& experiment) {
+  events_ = known.events;
+  const auto see = [&](const Event& event, const Trial* trial) {
+    files_->write_again(event, trial);
+    keeper_->see(event, trial);
+    record_.see(event, trial);
+    trackers_.see_again(event, trial);
+    already_ = event.now;
+    ++events_;
+  };
+  apply_events(journal, experiment, see, known.events);
+}
+
+/// That trials of one run differ in what is not searched is allowed, and worth a line.
+void Witness::note_changes(const Plan& plan, const std::vector<std::string>& changes) {
+  if (changes.empty()) return;
+  for (const auto& change : changes) note(change, already_);
+  auto params = read_params(folder());
+  params["config"] = to_json(plan.unsearched);
+  try {
+    write_params(folder(), params);
+  } catch (const std::runtime_error& failed) {
+    note(failed.what(), already_);
+  }
 }
 
 void Witness::see(const Event& event, const Trial* trial) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -65,6 +66,8 @@ class Witness {
   std::filesystem::path folder_to_take_up(const Plan& plan);
   void use_folder(RunFolder folder, const Plan& plan);
   void take_up(const Plan& plan, Experiment& experiment);
+  void see_again(std::string_view journal, const Snapshot& known, Experiment& experiment);
+  void note_changes(const Plan& plan, const std::vector<std::string>& changes);
   std::size_t extend(const Plan& plan, std::string& journal, std::size_t bytes);
   void take_up_rest(const Snapshot& snapshot);
   void take_snapshot(Seconds now);

@@ -14,6 +14,16 @@ namespace detail {
 Outcome loaded(const std::filesystem::path& folder);
 /// Throws std::invalid_argument, which names the folder and says what to do.
 [[noreturn]] void refuse_loaded(const std::filesystem::path& folder, const std::string& why);
+
+template <class Config>
+Results<Config> results_of(Outcome outcome, const Config& base) {
+  const auto folder = outcome.folder;
+  try {
+    return {std::move(outcome), base};
+  } catch (const std::invalid_argument& other) {
+    refuse_loaded(folder, other.what());
+  }
+}
 }  // namespace detail
 
 /// The results of an earlier run by its folder alone, without the program that ran it: of tune::run or
@@ -23,20 +33,22 @@ Outcome loaded(const std::filesystem::path& folder);
 ///   const auto results = tune::run<train>({..., .known = earlier.known(), .searcher = tune::tpe()});
 ///
 /// `folder`: the run's, or the one in which it is run-N; of several the highest N. `base`: the fields of
-/// each configuration that the run did not search. What runs still is Running in its trials, and so is
+/// each configuration that the run did not search; without it they have what the run gave them with
+/// `.config` (of a run that went on with another one, the last), where its folder says so and Config can
+/// still hold that, else their defaults. What runs still is Running in its trials, and so is
 /// what ran when a run was killed. Writes nothing; needs no cluster. Any thread.
 /// Throws std::runtime_error, with the file, where there is no run or it can not be read, and
 /// std::invalid_argument where it searched a field that Config does not have. Cost: linear in the
 /// length of the run's journal and its snapshot.
 template <class Config>
-Results<Config> load(const std::filesystem::path& folder, const Config& base = {}) {
+Results<Config> load(const std::filesystem::path& folder, const Config& base) {
+  return detail::results_of(detail::loaded(folder), base);
+}
+template <class Config>
+Results<Config> load(const std::filesystem::path& folder) {
   auto outcome = detail::loaded(folder);
-  const auto found = outcome.folder;
-  try {
-    return {std::move(outcome), base};
-  } catch (const std::invalid_argument& other) {
-    detail::refuse_loaded(found, other.what());
-  }
+  const auto base = with_unsearched(Config{}, outcome.unsearched);
+  return detail::results_of(std::move(outcome), base);
 }
 
 }  // namespace troupe::tune

@@ -68,7 +68,8 @@ struct Options {
   std::filesystem::path storage = {};
   /// Resumes the last run in `storage` if that run has something left or gets more trials;
   /// otherwise begins a new run, and says so. Everything that affects decisions (space, metric,
-  /// seed, scheduler, ...) must be unchanged; `trials` may be more.
+  /// seed, scheduler, ...) must be unchanged; `trials` may be more, and what differs in `config` is
+  /// named in a notice.
   bool resume = false;
   /// Checkpoints of each trial that stay: the best so many, the one that goes with its best report
   /// (TrialResult::checkpoint()), and its last one; 0: all. The others are deleted once nobody can go

@@ -39,6 +39,7 @@ struct Outcome {
   std::vector<Trial> trials = {};
   std::optional<TrialId> best = {};  ///< of BestOf{}
   std::vector<TrialId> pareto = {};  ///< the front, in its order
+  Configuration unsearched = {};  ///< of a loaded run: Plan::unsearched, where its folder has that
   std::vector<RungSummary> rungs = {};
   std::string ended_early = {};    ///< why, for people
   std::optional<int> signal = {};  ///< that came while the run was active

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -215,6 +216,74 @@ Configuration searched_part(const Space<Config>& space, const Config& config) {
     });
   }
   return part;
+}
+
+namespace detail {
+/// As files have it: a number that is not finite is its text.
+inline Scalar in_files(const Scalar& scalar) {
+  const auto* real = std::get_if<double>(&scalar.value());
+  return real && !std::isfinite(*real) ? Scalar(to_string(*real)) : scalar;
+}
+/// What in_files() was made of, if that was a number.
+inline Scalar number_from_files(const Scalar& scalar) {
+  constexpr auto kInfinity = std::numeric_limits<double>::infinity();
+  if (scalar == Scalar("inf")) return kInfinity;
+  if (scalar == Scalar("-inf")) return -kInfinity;
+  return scalar == Scalar("nan") ? Scalar(std::numeric_limits<double>::quiet_NaN()) : scalar;
+}
+
+/// Stores the value where the part takes it. -> it does.
+template <class Config>
+bool try_assign(Config& config, std::size_t index, const Scalar& value) {
+  try {
+    auto changed = config;
+    assign(changed, index, value);
+    config = std::move(changed);
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+}  // namespace detail
+
+/// What every trial has of `config`: the fields that the space never gives a value, and those with a
+/// condition, which have this one where it does not hold. Without fields whose type can not be written.
+template <class Config>
+Configuration unsearched_part(const Space<Config>& space, const Config& config) {
+  constexpr auto names = detail::field_names<Config>();
+  const auto is_set = [&](std::string_view name) {
+    return std::ranges::any_of(space, [&](const Dim<Config>& dim) {
+      const auto key = dim.key.name();
+      const bool is_inside = name.starts_with(key) && name.substr(key.size()).starts_with('.');
+      return !dim.when && (name == key || is_inside);
+    });
+  };
+  Configuration part;
+  detail::for_each_field(config, [&]<class Field>(const Field& field, std::size_t at) {
+    if constexpr (detail::Searchable<Field>) {
+      if (is_set(names[at])) return;
+      try {
+        part.emplace_back(names[at], detail::in_files(detail::as_scalar(field)));
+      } catch (const std::invalid_argument&) {
+        // No Scalar has its value: an integer above 2^63, an optional with the text "none".
+      }
+    }
+  });
+  return part;
+}
+
+/// `config` with the values that it can take; those of other fields, and of other kinds, are left out.
+template <class Config>
+Config with_unsearched(Config config, const Configuration& values) {
+  constexpr auto names = detail::part_names<Config>();
+  for (const auto& [name, value] : values) {
+    const auto at = std::ranges::find(names, name);
+    if (at == names.end()) continue;
+    const auto index = static_cast<std::size_t>(at - names.begin());
+    if (!detail::try_assign(config, index, value))
+      detail::try_assign(config, index, detail::number_from_files(value));
+  }
+  return config;
 }
 
 namespace detail {

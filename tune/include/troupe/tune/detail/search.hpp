@@ -107,6 +107,7 @@ struct KnownValue {
 struct Plan {
   SearchSpace space = {};
   Completion completion = {};
+  Configuration unsearched = {};  ///< what the function is given beside what the space gives it
   std::uint64_t trials = 0;
   std::uint64_t samples = 1;
   Objective objective = {};
@@ -179,6 +180,8 @@ template <class Config>
 Plan plan_of(const Options<Config>& options) {
   auto space = checked(options.space);
   FieldOrder<Config>(options.space, options.config).check();
+  auto completion = completion_of(options.space, options.config);
+  auto unsearched = unsearched_part(options.space, options.config);
   std::vector<Configuration> first;
   for (const auto& config : options.first)
     first.push_back(given_part(options.space, config, ".first", first.size()));
@@ -191,7 +194,8 @@ Plan plan_of(const Options<Config>& options) {
   if (objectives.size() == 1) objectives.clear();
   check_constraints(options.constraints, objectives.size());
   return {.space = std::move(space),
-          .completion = completion_of(options.space, options.config),
+          .completion = std::move(completion),
+          .unsearched = std::move(unsearched),
           .trials = options.trials,
           .samples = options.samples,
           .objective = first_objective,

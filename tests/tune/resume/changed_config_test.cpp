@@ -1,0 +1,173 @@
+// Runs whose fields that are not searched change from one driver to the next, and runs that are loaded with them.
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <troupe/tune.hpp>
+
+#include "support/temporary_folder.hpp"
+
+namespace changed_config_test {
+
+namespace tune = troupe::tune;
+using namespace troupe::tune;
+using Catch::Contains;
+
+namespace {
+
+enum class Schedule { Constant, Cosine };
+
+struct Model {
+  int layers = 2;
+  double dropout = 0;
+};
+
+struct Config {
+  double lr = 0.5;
+  int epochs = 3;
+  double momentum = 0.9;
+  int warmup = 0;
+  Schedule schedule = Schedule::Cosine;
+  std::vector<int> widths = {64, 32};
+  double limit = std::numeric_limits<double>::infinity();
+  std::optional<double> cap = std::numeric_limits<double>::quiet_NaN();
+  std::string title = "\xff";                // no UTF-8
+  std::uint64_t key = ~std::uint64_t{0};     // beyond what is searched
+  std::optional<std::string> data = "none";  // as one without a value is written
+  Model model = {};
+};
+
+void trains(Context& ctx, const Config& config) {
+  for (int epoch = 1; epoch <= config.epochs; ++epoch)
+    if (ctx.report({{"loss", config.lr / epoch}}) == troupe::Verdict::Stop) return;
+}
+
+Options<Config> options(const TemporaryFolder& folder, std::uint64_t trials, const Config& config) {
+  return {.space = {{"lr", uniform(0, 1)},
+                    {"model.layers", integer(1, 4)},
+                    {"momentum", uniform(0, 1), [](const Config& c) { return c.lr > 0.5; }},
+                    {"warmup", [](const Config& c) { return static_cast<int>(10 * c.lr); }}},
+          .trials = trials,
+          .metric = "loss",
+          .storage = folder.path(),
+          .resume = true,
+          .seed = 3,
+          .config = config,
+          .show = Show::None,
+          .in_process = true};
+}
+
+}  // namespace
+
+TEST_CASE("a run that goes on with other values of fields that are not searched names each",
+          "[tune][resume]") {
+  const TemporaryFolder folder;
+  Config config;
+  tune::run<trains>(options(folder, 2, config));
+
+  const auto alike = tune::run<trains>(options(folder, 4, config));
+  CHECK_THAT(alike.summary(), !Contains(".config"));
+
+  config.epochs = 5;
+  config.schedule = Schedule::Constant;
+  config.widths = {128};
+  config.momentum = 0.5;  // of trials without it
+  config.warmup = 7;      // computed in every trial
+  config.model = {9, 0.25};
+  const auto changed = tune::run<trains>(options(folder, 6, config));
+  const auto told = [](const std::string& field, const std::string& was, const std::string& is) {
+    return Contains("field '" + field + "' of .config was " + was +
+                    " in this run until now, and is " + is + " for what is run from now on");
+  };
+  const auto summary = changed.summary();
+  CHECK_THAT(summary, told("epochs", "3", "5"));
+  CHECK_THAT(summary, told("schedule", "\"Cosine\"", "\"Constant\""));
+  CHECK_THAT(summary, told("widths", "\"[64, 32]\"", "\"[128]\""));
+  CHECK_THAT(summary, told("momentum", "0.9", "0.5"));
+  CHECK_THAT(summary, told("model.dropout", "0.0", "0.25"));
+  for (const auto* field :
+       {"'lr'", "'warmup'", "'model.layers'", "'limit'", "'cap'", "'title'", "'key'", "'data'"})
+    CHECK_THAT(summary, !Contains(std::string("field ") + field + " of .config"));
+  CHECK(changed.trials().at(3).trial.t == 3);
+  CHECK(changed.trials().at(5).trial.t == 5);
+
+  const auto again = tune::run<trains>(options(folder, 7, config));
+  CHECK_THAT(again.summary(), !Contains(".config"));
+  CHECK(again.folder() == changed.folder());
+}
+
+TEST_CASE("a run of a version that wrote no .config down goes on without a word of it",
+          "[tune][resume]") {
+  const TemporaryFolder folder;
+  const auto first = tune::run<trains>(options(folder, 2, {}));
+  const auto params = first.folder() / "params.json";
+  auto text = content_of(params);
+  REQUIRE_THAT(text, Contains("\"config\": {"));
+  text.replace(text.find("\"config\": {"), 8, "\"other\"");
+  std::ofstream(params) << text;
+  const auto more = tune::run<trains>(options(folder, 3, {.epochs = 4}));
+  CHECK(more.folder() == first.folder());
+  CHECK_THAT(more.summary(), !Contains(".config"));
+}
+
+TEST_CASE("a run that is over and is not gone on with keeps its .config", "[tune][resume]") {
+  const TemporaryFolder folder;
+  const auto first = tune::run<trains>(options(folder, 2, {}));
+  const auto again = tune::resume<trains>(first.folder(), options(folder, 2, {.epochs = 4}));
+  CHECK_THAT(again.summary(), !Contains(".config"));
+  CHECK(tune::load<Config>(folder.path()).best().config.epochs == 3);
+}
+
+TEST_CASE("a damaged .config of a run's folder is none", "[tune][load]") {
+  const TemporaryFolder folder;
+  const auto first = tune::run<trains>(options(folder, 2, {.epochs = 4}));
+  const std::string config = GENERATE(
+      "7", "[1]",
+      R"({"epochs": null, "lr": [1], "data": {"a": 1}, "schedule": 1e999, "widths": "x"})");
+  std::ofstream(first.folder() / "params.json") << "{\"config\": " << config << "}";
+  CHECK(tune::load<Config>(folder.path()).best().config.epochs == 3);
+  CHECK(tune::run<trains>(options(folder, 3, {.epochs = 5})).trials().size() == 3);
+}
+
+TEST_CASE("a loaded run has the fields that were not searched as it was given them",
+          "[tune][load]") {
+  const TemporaryFolder folder;
+  const auto results = tune::run<trains>(options(folder, 3,
+                                                 {.epochs = 4,
+                                                  .schedule = Schedule::Constant,
+                                                  .widths = {8},
+                                                  .limit = -std::numeric_limits<double>::infinity(),
+                                                  .cap = std::numeric_limits<double>::infinity(),
+                                                  .model = {1, 0.5}}));
+  const auto loaded = tune::load<Config>(folder.path()).best().config;
+  CHECK(loaded.lr == results.best().config.lr);
+  CHECK(loaded.epochs == 4);
+  CHECK(loaded.schedule == Schedule::Constant);
+  CHECK(loaded.widths == std::vector<int>{8});
+  CHECK(loaded.model.dropout == 0.5);
+  CHECK(loaded.cap == std::numeric_limits<double>::infinity());
+  CHECK(loaded.limit == -std::numeric_limits<double>::infinity());
+  CHECK(loaded.model.layers == results.best().config.model.layers);
+  const auto given = tune::load<Config>(folder.path(), {.epochs = 9}).best().config;
+  CHECK(given.epochs == 9);
+  CHECK(given.schedule == Schedule::Cosine);
+
+  // A program whose type has changed.
+  struct Other {
+    double lr = 0;
+    double momentum = 0;
+    int warmup = 0;
+    std::string epochs = "many";
+    Model model = {};
+  };
+  const auto other = tune::load<Other>(folder.path()).best().config;
+  CHECK(other.epochs == "many");
+  CHECK(other.model.dropout == 0.5);
+}
+
+}  // namespace changed_config_test
