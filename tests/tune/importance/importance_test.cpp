@@ -136,6 +136,17 @@ TEST_CASE("a field that not every trial has is judged among those that have it, 
   CHECK(*of(found, "x").fanova > 0.95);
 }
 
+TEST_CASE("a field that too few trials have is named beside the importances",
+          "[tune][importance]") {
+  auto trials = trials_with(120, x_of);
+  for (std::size_t i = kLeastTrialsForImportance - 1; i < trials.size(); ++i)
+    std::erase_if(trials[i].config, [](const auto& field) { return field.first == "y"; });
+  const auto found = importance(kSpace, kLowest, trials);
+  CHECK(found.fields.size() == 2);
+  CHECK(found.warning ==
+        "Too few trials have a value of these fields in the space to say how much they decide: y.");
+}
+
 TEST_CASE("a trial outside of the space is in no model of it", "[tune][importance]") {
   auto trials = trials_with(120, x_of);
   trials[0].config[0].second = Scalar(7.5);

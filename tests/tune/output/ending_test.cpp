@@ -99,7 +99,8 @@ TEST_CASE("the display counts trials by how they ended", "[tune][endings]") {
   CHECK(overview.trials() == 7);
   CHECK_THAT(
       render_summary(overview, {}),
-      Catch::Contains("\n  1 terminated, 1 stopped, 1 errored, 3 unfinished, 1 unstarted\n"));
+      Catch::Contains(
+          "\n  1 terminated, 1 stopped, 1 errored, 3 unfinished, 1 unstarted; 2 not begun\n"));
   const auto table = render_table(overview, {.width = 120});
   CHECK_THAT(table, Catch::StartsWith("tune: min loss, 3.0 s, 7 trials: 1 terminated, 1 stopped, 1 "
                                       "errored, 3 unfinished, 1 unstarted\n"));

@@ -246,6 +246,57 @@ TEST_CASE("a run whose trials are all alike says so", "[tune][run]") {
   CHECK_THAT(tune::run<train>(options).summary(), !Catch::Contains(note));
 }
 
+TEST_CASE("a run that does not come to all points of its grid, or to all of its trials, says so",
+          "[tune][run]") {
+  tune::Options<Config> options{
+      .space = {{"batch", tune::grid({1, 2, 3})}, {"lr", tune::grid({0.1, 0.2})}},
+      .trials = 4,
+      .metric = "accuracy",
+      .mode = tune::Max,
+      .config = {.steps = 2},
+      .first = {{.lr = 0.2, .batch = 3}},
+      .show = tune::Show::None,
+      .in_process = true};
+  CHECK_THAT(tune::run<train>(options).summary(),
+             Catch::Contains("the grid of .space has 6 points, and .trials = 4 reaches 3 of them"));
+  options.trials = 7;
+  CHECK_THAT(tune::run<train>(options).summary(), !Catch::Contains("the grid of .space"));
+  options.space = {{"batch", tune::integer(1, 3)}, {"lr", tune::uniform(0, 1)}};
+  options.searcher = tune::repeated(tune::sobol(), 3);
+  options.first.clear();
+  const auto repeated = tune::run<train>(options);
+  CHECK(repeated.trials().size() == 6);
+  CHECK_THAT(repeated.summary(),
+             Catch::Contains("the .searcher makes 6 of the 7 trials that .trials asks for"));
+  options.trials = 6;
+  CHECK_THAT(tune::run<train>(options).summary(), !Catch::Contains("the .searcher makes"));
+}
+
+TEST_CASE("what is given to no trial's use is refused or said", "[tune][run]") {
+  tune::Options<Config> options{.space = {{"lr", tune::uniform(0, 1)}},
+                                .trials = 2,
+                                .metric = "accuracy",
+                                .mode = tune::Max,
+                                .config = {.batch = 16, .steps = 2},
+                                .first = {{.lr = 0.2}, {.lr = 0.3, .batch = 16}},
+                                .show = tune::Show::None,
+                                .in_process = true};
+  CHECK(tune::run<train>(options).trials().size() == 2);
+  options.first.back().batch = 64;
+  CHECK_THROWS_WITH(tune::run<train>(options),
+                    Catch::Contains("tune: .first[1]: field 'batch' is 64, and .space gives it no "
+                                    "value") &&
+                        Catch::Contains("put the field into .space, or the value into .config"));
+  options.first.clear();
+  options.known = {{{.lr = 0.5}, 0.9}};
+  const auto* note = "the results in .known change nothing without a .searcher that learns";
+  CHECK_THAT(tune::run<train>(options).summary(), Catch::Contains(note));
+  options.searcher = tune::tpe();
+  CHECK_THAT(tune::run<train>(options).summary(), !Catch::Contains(note));
+  options.stop.reaches = std::nan("");
+  CHECK_THROWS_WITH(tune::run<train>(options), Catch::Contains("stop.reaches is nan"));
+}
+
 TEST_CASE("a storage that can not be is refused by its option", "[tune][run]") {
   tune::TemporaryFolder folder;
   std::ofstream(folder.path() / "file") << "no folder";

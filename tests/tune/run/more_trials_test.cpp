@@ -109,6 +109,30 @@ TEST_CASE("a run that is given more trials decides as one that had them from its
                     Contains("is 14 there, 8 here"));
 }
 
+namespace {
+
+bool has_summary = false, has_journal = false;  // while trials run
+void looks_for_summary(Context& ctx, const Config& config) {
+  const auto run = ctx.storage().parent_path().parent_path();
+  has_summary = has_summary || std::filesystem::exists(run / "summary.json");
+  has_journal = has_journal || std::filesystem::exists(run / "journal.jsonl");
+  ctx.report({{"loss", config.lr}});
+}
+
+}  // namespace
+
+TEST_CASE("a run that has got more trials is not over until they are", "[tune][resume]") {
+  const TemporaryFolder folder;
+  const auto first = tune::run<looks_for_summary>(options(folder, 3));
+  CHECK(std::filesystem::exists(first.folder() / "summary.json"));
+  has_summary = false;
+  const auto more = tune::run<looks_for_summary>(options(folder, 5));
+  CHECK(more.folder() == first.folder());
+  CHECK_FALSE(has_summary);
+  CHECK(has_journal);
+  CHECK(std::filesystem::exists(first.folder() / "summary.json"));
+}
+
 TEST_CASE("a run whose scheduler goes by the number of trials takes no more", "[tune][resume]") {
   const TemporaryFolder folder;
   auto wanted = options(folder, 8);
@@ -170,6 +194,8 @@ TEST_CASE("a run that ended as it was asked to is over with more trials too", "[
   wanted.trials = 30;
   const auto again = tune::resume<trains>(first.folder(), wanted);
   CHECK(again.ended_early() == first.ended_early());
+  CHECK_THAT(first.summary(),
+             Contains("; " + std::to_string(20 - first.trials().size()) + " not begun\n"));
   CHECK(again.trials().size() == first.trials().size());
   CHECK(tune::run<trains>(wanted).folder().filename() == "run-2");
 }

@@ -194,6 +194,67 @@ TEST_CASE(
   CHECK_THROWS_WITH(own_searcher("none", made_null)(setup_of(1)), Catch::Contains("nullptr"));
 }
 
+namespace {
+
+struct OfTheUser : std::domain_error {
+  using std::domain_error::domain_error;
+};
+
+/// Throws when it is made, asked or told.
+class Throwing final : public OwnSearch {
+ public:
+  explicit Throwing(const std::string& when) : when_{when} { throw_if("made"); }
+  Suggestion ask(Random&) override {
+    throw_if("asked");
+    return Configuration{{"x", 0.5}, {"kind", "a"}};
+  }
+  void tell(const Configuration&, const TrialEnd&) override { throw_if("told"); }
+
+ private:
+  void throw_if(const std::string& call) const {
+    if (when_ == call) throw OfTheUser("no more ideas");
+  }
+  std::string when_;
+};
+
+}  // namespace
+
+TEST_CASE("a searcher of the user's own that has no more before the last trial is told of",
+          "[tune][own_searcher]") {
+  tune::Options<Line> options{.space = {{"x", uniform(0, 1)}, {"kind", choice({"a", "b"})}},
+                              .trials = 6,
+                              .metric = "loss",
+                              .searcher = fixed(NoMore{}),
+                              .show = Show::None,
+                              .in_process = true};
+  CHECK_THAT(tune::run<line>(options).summary(),
+             Catch::Contains("the searcher had no more after 0 of 6 trials"));
+}
+
+TEST_CASE("an exception of a searcher of the user's own says where it comes from",
+          "[tune][own_searcher]") {
+  const std::string when = GENERATE("made", "asked", "told");
+  tune::Options<Line> options{
+      .space = {{"x", uniform(0, 1)}, {"kind", choice({"a", "b"})}},
+      .trials = 6,
+      .metric = "loss",
+      .searcher = own_searcher(
+          "mine", [when](const SearchSetup&) { return std::make_unique<Throwing>(when); }),
+      .show = Show::None,
+      .in_process = true};
+  const auto place = when == "made"    ? "was made"
+                     : when == "asked" ? "was asked for trial 0"
+                                       : "was told how trial 0 ended";
+  try {
+    tune::run<line>(options);
+    FAIL("the exception is lost");
+  } catch (const std::exception& thrown) {
+    CHECK(thrown.what() ==
+          "tune: the searcher 'mine' threw as it " + std::string(place) + ": no more ideas");
+    CHECK_THROWS_AS(std::rethrow_if_nested(thrown), OfTheUser);
+  }
+}
+
 TEST_CASE("a searcher of the user's own that waits for ever is an error and no wait",
           "[tune][own_searcher]") {
   tune::Options<Line> options{.space = {{"x", uniform(0, 1)}, {"kind", choice({"a", "b"})}},

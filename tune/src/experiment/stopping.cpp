@@ -41,6 +41,8 @@ void check(const StopWhen& stop) {
   at_least_0("trial_time (in ms)", stop.trial_time.count());
   at_least_0("all_reports", stop.all_reports);
   at_least_0("cost", stop.cost);
+  if (stop.reaches && std::isnan(*stop.reaches))
+    throw std::invalid_argument("tune: stop.reaches is nan, which every metric would reach");
   if (stop.cost > 0 && stop.cost_metric.empty()) {
     throw std::invalid_argument(
         fmt::format("tune: stop.cost is {}, and stop.cost_metric does not name the metric that "
@@ -66,7 +68,8 @@ std::optional<std::string> why_trial_ends(const StopWhen& stop, const Objective&
 
 std::optional<std::string> why_run_ends(const StopWhen& stop, const RunProgress& progress) {
   if (stop.all_reports > 0 && progress.reports >= stop.all_reports)
-    return fmt::format("its trials made {} reports, as stop.all_reports says", progress.reports);
+    return fmt::format("its trials made {}, as stop.all_reports says",
+                       counted(static_cast<std::size_t>(progress.reports), "report"));
   if (stop.cost > 0 && progress.cost >= stop.cost)
     return fmt::format("its trials cost {} of {}, as stop.cost says", short_number(progress.cost),
                        stop.cost_metric);

@@ -116,6 +116,16 @@ Importance importance(const SearchSpace& space, const Objective& objective,
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (variance[i] || best[i]) result.fields.push_back({axes[i].name(), variance[i], best[i]});
   }
+  std::string left_out;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (!variance[i] && !best[i]) left_out += (left_out.empty() ? "" : ", ") + axes[i].name();
+  }
+  if (!left_out.empty()) {
+    result.warning += fmt::format(
+        "{}Too few trials have a value of these fields in the space to say how much they "
+        "decide: {}.",
+        result.warning.empty() ? "" : " ", left_out);
+  }
   std::ranges::stable_sort(result.fields, std::greater{}, [](const FieldImportance& field) {
     return std::pair(field.fanova, field.ped_anova);
   });

@@ -121,6 +121,11 @@ std::string damage_of_summary(const fs::path& folder) {
   return damage ? *damage : std::string();
 }
 
+void remove_summary(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove(folder / kSummaryFile, ignored);
+}
+
 LastRun last_run(const fs::path& storage) {
   const auto last = last_begun(storage);
   if (last.empty()) return {};

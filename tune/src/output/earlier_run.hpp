@@ -37,6 +37,8 @@ LastRun last_run(const std::filesystem::path& storage);
 /// What is wrong with the summary of a run, with the file and the place in it; empty: nothing, or
 /// there is none.
 std::string damage_of_summary(const std::filesystem::path& folder);
+/// Of a run that goes on, until it has written another.
+void remove_summary(const std::filesystem::path& folder);
 
 /// The folder itself where it is a run's, else the last run in it. Throws std::runtime_error where
 /// there is none, and as last_run().

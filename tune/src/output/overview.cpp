@@ -63,10 +63,13 @@ void add_progress(Overview& overview, const Experiment& experiment, int ranks) {
     }
   }
   const auto size = experiment.searcher().size();
-  if (experiment.closed())
+  const auto not_begun = size ? *size - std::min<std::uint64_t>(*size, trials.size()) : 0;
+  if (experiment.closed()) {
     overview.to_come = 0;
-  else if (size)
-    overview.to_come = *size - std::min<std::uint64_t>(*size, trials.size());
+    overview.not_begun = not_begun;
+  } else if (size) {
+    overview.to_come = not_begun;
+  }
   const auto at_once = overview.count(Status::Running);
   if (count < least || at_once == 0 || !overview.to_come) return;
   const auto usual = ended / static_cast<double>(count);

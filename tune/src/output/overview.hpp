@@ -43,6 +43,7 @@ struct Overview {
   std::array<std::size_t, kStatuses> by_status{};
   std::size_t unfinished = 0;            ///< trials, by Trial::is_unfinished()
   std::size_t unstarted = 0;             ///< trials, by Trial::is_unstarted()
+  std::uint64_t not_begun = 0;           ///< trials that the end of the run was before
   std::vector<std::string> fields = {};  ///< the searched ones
   std::optional<Row> best = {};
   bool have_all_failed = false;      ///< the trials that reported a finite value

@@ -140,6 +140,7 @@ std::string counts_text(const Overview& overview) {
                   overview.count(Status::Stopped), overview.count(Status::Errored));
   if (overview.unfinished > 0) text += fmt::format(", {} unfinished", overview.unfinished);
   if (overview.unstarted > 0) text += fmt::format(", {} unstarted", overview.unstarted);
+  if (overview.not_begun > 0) text += fmt::format("; {} not begun", overview.not_begun);
   return text + '\n';
 }
 

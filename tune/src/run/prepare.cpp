@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -218,6 +219,26 @@ void check(const Plan& plan, const SchedulerNeeds& needs, const Searcher& search
   }
 }
 
+bool are_alike(const Plan& plan) {
+  const auto is_constant = [](const Dimension& dimension) {
+    return dimension.domain.kind() == Domain::Kind::Constant;
+  };
+  return plan.trials > 1 && plan.first.empty() && std::ranges::all_of(plan.space, is_constant);
+}
+
+/// Of the product of the grids; 0: there is no grid.
+std::uint64_t points_of_grid(const Plan& plan) {
+  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t points = 0;
+  for (const auto& [name, domain] : plan.space) {
+    if (domain.kind() != Domain::Kind::Grid) continue;
+    const std::uint64_t values = domain.values().size(),
+                        before = std::max<std::uint64_t>(points, 1);
+    points = before > kMost / values ? kMost : before * values;
+  }
+  return points;
+}
+
 /// With the fields that the scheduler changes, and the space does not have.
 SearchSpace with_mutations(SearchSpace space, const SearchSpace& mutations) {
   for (const auto& dimension : mutations) {
@@ -279,6 +300,47 @@ void refuse_given(std::string_view option, std::size_t index, std::string_view w
   throw std::invalid_argument(
       fmt::format("tune: {}[{}]: {}; give it a value of its domain, or widen that in .space",
                   option, index, why));
+}
+
+std::vector<std::string> forewarnings(const Plan& plan, const Searcher& searcher) {
+  std::vector<std::string> all;
+  if (are_alike(plan)) {
+    all.push_back(fmt::format(
+        "no field of .space has more than one value: all {} are alike but for their seeds",
+        counted(plan.trials, "trial")));
+  }
+  const auto drawn = plan.trials - std::min<std::uint64_t>(plan.trials, plan.first.size());
+  if (const auto points = points_of_grid(plan);
+      !plan.searcher && plan.trials > 0 && drawn < points) {
+    all.push_back(fmt::format("the grid of .space has {}, and .trials = {} reaches {} of them",
+                              counted(points, "point"), plan.trials, drawn));
+  }
+  if (!plan.known.empty() && !plan.searcher) {
+    all.push_back(
+        "the results in .known change nothing without a .searcher that learns, such as "
+        "tune::tpe()");
+  }
+  if (const auto size = searcher.size(); size && *size < plan.trials) {
+    all.push_back(fmt::format("the .searcher makes {} of the {} that .trials asks for", *size,
+                              counted(plan.trials, "trial")));
+  }
+  return all;
+}
+
+void check_unsearched(const Configuration& given, const Configuration& config,
+                      const Configuration& defaults, const std::vector<std::string>& conditional,
+                      std::size_t index) {
+  const auto has = [](const Configuration& part, const Configuration::value_type& field) {
+    return std::ranges::find(part, field) != part.end();
+  };
+  for (const auto& field : given) {
+    const bool is_used = std::ranges::find(conditional, field.first) != conditional.end();
+    if (is_used || has(config, field) || has(defaults, field)) continue;
+    refuse_options(
+        fmt::format(".first[{}]: field '{}' is {}, and .space gives it no value, so that no trial "
+                    "would have that one: put the field into .space, or the value into .config",
+                    index, field.first, to_string(field.second)));
+  }
 }
 
 Prepared prepare(Plan plan, bool keeps_checkpoints) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <troupe/tune/detail/search.hpp>
 
@@ -17,6 +19,9 @@ struct Prepared {
 /// Makes the searcher, the scheduler and the experiment of a plan. Throws std::invalid_argument,
 /// saying what and why, for a plan that can not be. `keeps_checkpoints`: attempts can write them.
 Prepared prepare(Plan plan, bool keeps_checkpoints);
+
+/// What people should know of a search before it begins: it may be what they want, and often is not.
+std::vector<std::string> forewarnings(const Plan& plan, const Searcher& searcher);
 
 /// What the experiment came to, with the paths of its checkpoints. Its `summary` and `folder` are empty.
 Outcome outcome_of(const Experiment& experiment, Seconds now, const CheckpointNames& names = {});

@@ -73,8 +73,9 @@ Simulated run(const Plan& wanted, const World& world) {
     if (event.kind == Event::Kind::Reported)
       note(simulated.numbers.improvements, experiment, launcher.steps(), launcher.now());
   });
-  drive(experiment, launcher, {prepared.plan.max_concurrent, prepared.plan.time_budget, Seconds(0)},
-        {});
+  // In a process there is one place, and in a simulation as many as it says.
+  const auto most = prepared.plan.is_in_process ? 0 : prepared.plan.max_concurrent;
+  drive(experiment, launcher, {most, prepared.plan.time_budget, Seconds(0)}, {});
   const auto now = launcher.now();
   simulated.outcome = outcome_of(experiment, now);
   auto overview = overview_of(experiment, now, 0);
@@ -88,7 +89,8 @@ Simulated run(const Plan& wanted, const World& world) {
   numbers.launches = launcher.launches();
   const auto offered = now.count() * static_cast<double>(world.gangs);
   numbers.busy = offered > 0 ? launcher.trained().count() / offered : 0;
-  simulated.notices = experiment.notices();
+  simulated.notices = forewarnings(prepared.plan, experiment.searcher());
+  for (const auto& notice : experiment.notices()) simulated.notices.push_back(notice);
   return simulated;
 }
 

@@ -69,13 +69,6 @@ void remove_markers(const std::filesystem::path& folder) {
   for (const auto& marker : markers) std::filesystem::remove(marker, ignored);
 }
 
-bool are_alike(const Plan& plan) {
-  const auto is_constant = [](const Dimension& dimension) {
-    return dimension.domain.kind() == Domain::Kind::Constant;
-  };
-  return plan.trials > 1 && plan.first.empty() && std::ranges::all_of(plan.space, is_constant);
-}
-
 }  // namespace
 
 Witness::Witness(const Plan& plan, Experiment& experiment)
@@ -90,12 +83,8 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
       report_every_{plan.report_every},
       trackers_{plan, header_} {
   if (!plan.is_sized) display_.set_ranks(plan.workers);
-  if (are_alike(plan)) {
-    const auto alike = fmt::format(
-        "no field of .space has more than one value: all {} are alike but for their seeds",
-        counted(plan.trials, "trial"));
-    note(in_words_of(plan, alike), already_);
-  }
+  for (const auto& warning : forewarnings(plan, experiment.searcher()))
+    note(in_words_of(plan, warning), already_);
   if (const auto earlier = folder_to_take_up(plan); !earlier.empty()) {
     use_folder(RunFolder::hold(earlier), plan);
     take_up(plan, experiment);
@@ -177,6 +166,7 @@ std::size_t Witness::extend(const Plan& plan, std::string& journal, std::size_t 
   const auto before = events_before(journal);
   const auto end = journal.find('\n');
   journal = numbered_line(header_, before) + journal.substr(end, bytes - end);
+  remove_summary(folder());  // which says that the run is over
   replace_file(folder() / kJournalFile, journal, Sync::Yes);
   write_params(folder(), params_of(plan, experiment_));
   note(fmt::format("the run was begun with {}, and may have {} now", counted(had, "trial"),
@@ -345,6 +335,11 @@ void Witness::write_report(Seconds now, const PageState& page) {
 }
 
 Outcome Witness::conclude(Seconds now) {
+  const auto begun = experiment_.trials().size();
+  if (const auto size = experiment_.searcher().size();
+      size && begun < *size && !experiment_.closed())
+    note(fmt::format("the searcher had no more after {} of {}", begun, counted(*size, "trial")),
+         now);
   write_summary(now);
   const auto tell = [&](const std::string& what) { say(what, now); };
   if (keeper_ && trouble_.empty()) tidying_.finish(*keeper_, experiment_, tell, {});

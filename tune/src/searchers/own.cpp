@@ -1,11 +1,14 @@
 #include <troupe/tune/searchers/own.hpp>
 
+#include <exception>
 #include <map>
 #include <stdexcept>
 #include <variant>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include <troupe/errors.hpp>
 
 #include "searchers/saved_search.hpp"
 #include "searchers/trial_end_json.hpp"
@@ -58,6 +61,8 @@ class RecordedCalls final : public Searcher {
   void load(std::string_view saved) override;
 
  private:
+  template <class Function>
+  auto call(std::string_view what, const Function& function) const;
   std::unique_ptr<OwnSearch> made() const;
   void check(const Configuration& config) const;
   void repeat(const Call& call, std::uint64_t trials);
@@ -70,8 +75,21 @@ class RecordedCalls final : public Searcher {
   std::map<TrialId, Configuration> running_ = {};
 };
 
+/// Calls the user's code, whose exceptions would else come from nowhere.
+template <class Function>
+auto RecordedCalls::call(std::string_view what, const Function& function) const {
+  try {
+    return function();
+  } catch (const Error&) {
+    throw;  // of the cluster, which ends the run as any other does
+  } catch (const std::exception& thrown) {
+    std::throw_with_nested(std::runtime_error(
+        fmt::format("tune: the searcher '{}' threw as it was {}: {}", name_, what, thrown.what())));
+  }
+}
+
 std::unique_ptr<OwnSearch> RecordedCalls::made() const {
-  auto search = make_(*setup_);
+  auto search = call("made", [&] { return make_(*setup_); });
   if (!search)
     throw std::invalid_argument(fmt::format("tune: the searcher '{}' was made as nullptr", name_));
   return search;
@@ -98,7 +116,8 @@ void RecordedCalls::check(const Configuration& config) const {
 Suggestion RecordedCalls::suggest(TrialId trial) {
   if (trial >= setup_->trials) return NoMore{};
   Random random(setup_->seed, trial, "own_searcher");
-  auto suggestion = search_->ask(random);
+  auto suggestion =
+      call(fmt::format("asked for trial {}", trial), [&] { return search_->ask(random); });
   if (const auto* config = std::get_if<Configuration>(&suggestion)) {
     check(*config);
     running_[trial] = *config;
@@ -110,7 +129,7 @@ Suggestion RecordedCalls::suggest(TrialId trial) {
 void RecordedCalls::on_end(TrialId trial, const TrialEnd& end) {
   const auto at = running_.extract(trial);
   if (!at) return;
-  search_->tell(at.mapped(), end);
+  call(fmt::format("told how trial {} ended", trial), [&] { search_->tell(at.mapped(), end); });
   calls_.push_back({.kind = Call::Kind::Told, .trial = trial, .end = end});
 }
 

@@ -47,7 +47,7 @@ function legend(parent, entries) {
 function short(value, digits = 4) {
   if (typeof value !== "number") return value === null || value === undefined ? "-" : String(value);
   if (!Number.isFinite(value)) return String(value);
-  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
+  if (Number.isSafeInteger(value)) return String(value);
   return String(Number(value.toPrecision(digits)));
 }
 
@@ -60,6 +60,7 @@ function tickTexts(ticks) {
 }
 
 function seconds(value) {
+  if (value !== 0 && Math.abs(value) < 1) return short(value * 1000, 3) + " ms";
   if (value < 120) return short(Math.round(value * 10) / 10) + " s";
   if (value < 7200) return short(Math.round(value / 6) / 10) + " min";
   return short(Math.round(value / 360) / 10) + " h";

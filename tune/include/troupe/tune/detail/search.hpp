@@ -175,6 +175,12 @@ Configuration given_part(const Space<Config>& space, const Config& config, std::
   }
 }
 
+/// Throws std::invalid_argument where the entry `index` of `.first` has a value of a field without a
+/// condition that neither `.config` has, nor `defaults`: no trial would have it.
+void check_unsearched(const Configuration& given, const Configuration& config,
+                      const Configuration& defaults, const std::vector<std::string>& conditional,
+                      std::size_t index);
+
 /// Throws std::invalid_argument for a space or objectives that can not be.
 template <class Config>
 Plan plan_of(const Options<Config>& options) {
@@ -182,9 +188,13 @@ Plan plan_of(const Options<Config>& options) {
   FieldOrder<Config>(options.space, options.config).check();
   auto completion = completion_of(options.space, options.config);
   auto unsearched = unsearched_part(options.space, options.config);
+  const auto defaults = unsearched_part(options.space, Config{});
   std::vector<Configuration> first;
-  for (const auto& config : options.first)
+  for (const auto& config : options.first) {
+    check_unsearched(unsearched_part(options.space, config), unsearched, defaults,
+                     completion.conditional, first.size());
     first.push_back(given_part(options.space, config, ".first", first.size()));
+  }
   std::vector<KnownValue> known;
   for (const auto& [config, value, values, violation] : options.known)
     known.push_back(

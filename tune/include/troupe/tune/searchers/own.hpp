@@ -33,7 +33,8 @@ using MakeOwnSearch = std::function<std::unique_ptr<OwnSearch>(const SearchSetup
 /// does not take up the run. The factory throws std::invalid_argument where `.trials` is 0. The run
 /// throws std::logic_error for a configuration that is not one of the space, and
 /// std::invalid_argument where the search is resumed and asks for another configuration than before,
-/// as one may that goes by SearchSetup::trials and gets more of them.
+/// as one may that goes by SearchSetup::trials and gets more of them. What the search throws, but for
+/// troupe::Error, comes out of the run nested in a std::runtime_error that names the search and the call.
 SearcherFactory own_searcher(std::string name, MakeOwnSearch make);
 
 /// The same for a type that is made from a SearchSetup: own_searcher<HillClimb>("hill climb").
