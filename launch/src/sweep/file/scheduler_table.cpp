@@ -1,11 +1,10 @@
 #include "sweep/file/search_tables.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include <troupe/tune.hpp>
 
-#include "words/nearest.hpp"
+#include "sweep/file/by_type.hpp"
 
 namespace troupe::launch {
 namespace {
@@ -53,44 +52,28 @@ void read_population(TomlTable& table, const tune::SearchSpace& space, Options& 
     table.refuse("mutate", "names a field that the space has not");
 }
 
-/// Empty: there is no scheduler of that name. Throws std::invalid_argument for a value that cannot
-/// be.
-tune::SchedulerFactory scheduler_named(const std::string& name, TomlTable& table,
-                                       const tune::SearchSpace& space) {
-  if (name == "fifo") return tune::fifo();
-  if (name == "asha") return asha_of(table);
-  if (name == "hyperband") return hyperband_of(table);
-  if (name == "median_stopping") return median_of(table);
-  if (name == "pbt") {
-    tune::PbtOptions options;
-    read_population(table, space, options);
-    return tune::pbt(options);
-  }
-  if (name == "pb2") {
-    tune::Pb2Options options;
-    read_population(table, space, options);
-    return tune::pb2(options);
-  }
-  return {};
-}
-
 }  // namespace
 
 tune::SchedulerFactory scheduler_of(TomlTable& file, const tune::SearchSpace& space) {
   auto table = file.table("scheduler");
   if (!table) return tune::fifo();
-  tune::SchedulerFactory made;
-  const auto type = table->text("type").value_or("");
-  try {
-    made = scheduler_named(type, *table, space);
-  } catch (const std::invalid_argument& refused) {
-    table->refuse_named(refused.what(), "type");
-  }
-  if (!made) {
-    const auto near =
-        nearest_in_words(type, {"asha", "hyperband", "median_stopping", "pbt", "pb2", "fifo"});
-    table->refuse("type", "is one of asha, hyperband, median_stopping, pbt, pb2 and fifo" + near);
-  }
+  const auto fifo_of = [](TomlTable&) { return tune::fifo(); };
+  const auto pbt_of = [&space](TomlTable& keys) {
+    tune::PbtOptions options;
+    read_population(keys, space, options);
+    return tune::pbt(options);
+  };
+  const auto pb2_of = [&space](TomlTable& keys) {
+    tune::Pb2Options options;
+    read_population(keys, space, options);
+    return tune::pb2(options);
+  };
+  auto made = made_by_type<tune::SchedulerFactory>(*table, {{"asha", asha_of},
+                                                            {"hyperband", hyperband_of},
+                                                            {"median_stopping", median_of},
+                                                            {"pbt", pbt_of},
+                                                            {"pb2", pb2_of},
+                                                            {"fifo", fifo_of}});
   table->finish();
   return made;
 }

@@ -1,12 +1,10 @@
 #include "sweep/file/search_tables.hpp"
 
-#include <optional>
-#include <stdexcept>
 #include <utility>
 
 #include <troupe/tune.hpp>
 
-#include "words/nearest.hpp"
+#include "sweep/file/by_type.hpp"
 
 namespace troupe::launch {
 namespace {
@@ -72,18 +70,8 @@ tune::SearcherFactory halton_of(TomlTable& table) {
   return tune::halton(options);
 }
 
-/// None: there is no searcher of that name. Throws std::invalid_argument for a value that cannot be.
-std::optional<tune::SearcherFactory> searcher_named(const std::string& name, TomlTable& table) {
-  if (name == "tpe") return tpe_of(table);
-  if (name == "cmaes") return cmaes_of(table);
-  if (name == "gaussian_process") return gaussian_process_of(table);
-  if (name == "bohb_model") return bohb_model_of(table);
-  if (name == "sobol") return sobol_of(table);
-  if (name == "halton") return halton_of(table);
-  if (name == "nsga2") return nsga2_of(table);
-  if (name == "random" || name == "grid") return tune::SearcherFactory();
-  return std::nullopt;
-}
+/// Random search, and the grid where the space has one.
+tune::SearcherFactory default_of(TomlTable&) { return {}; }
 
 /// `batch` and `repeats`, of any searcher that says how many configurations there are.
 void set_repeats(TomlTable& table, tune::SearcherFactory& searcher) {
@@ -102,23 +90,19 @@ void set_repeats(TomlTable& table, tune::SearcherFactory& searcher) {
 tune::SearcherFactory searcher_of(TomlTable& file) {
   auto table = file.table("searcher");
   if (!table) return {};
-  std::optional<tune::SearcherFactory> searcher;
-  const auto type = table->text("type").value_or("");
-  try {
-    searcher = searcher_named(type, *table);
-  } catch (const std::invalid_argument& refused) {
-    table->refuse_named(refused.what(), "type");
-  }
-  if (!searcher) {
-    table->refuse("type",
-                  "is one of random, grid, sobol, halton, tpe, cmaes, gaussian_process, "
-                  "bohb_model and nsga2" +
-                      nearest_in_words(type, {"random", "grid", "sobol", "halton", "tpe", "cmaes",
-                                              "gaussian_process", "bohb_model", "nsga2"}));
-  }
-  set_repeats(*table, *searcher);
+  auto searcher =
+      made_by_type<tune::SearcherFactory>(*table, {{"random", default_of},
+                                                   {"grid", default_of},
+                                                   {"sobol", sobol_of},
+                                                   {"halton", halton_of},
+                                                   {"tpe", tpe_of},
+                                                   {"cmaes", cmaes_of},
+                                                   {"gaussian_process", gaussian_process_of},
+                                                   {"bohb_model", bohb_model_of},
+                                                   {"nsga2", nsga2_of}});
+  set_repeats(*table, searcher);
   table->finish();
-  return *std::move(searcher);
+  return searcher;
 }
 
 }  // namespace troupe::launch
