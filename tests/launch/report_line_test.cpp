@@ -60,6 +60,17 @@ TEST_CASE("named groups of a regular expression are metrics", "[sweep]") {
   CHECK(reader.read("troupe: {\"loss\": 2}").report);  // still
 }
 
+TEST_CASE("a named group that finds text beside the number is told of by its name", "[sweep]") {
+  const ReportReader reader(R"(loss=(?<loss>\S+) acc=(?<acc>\S+))");
+  const auto found = reader.read("epoch 1: loss=0.1, acc=0.9");
+  REQUIRE(found.report);
+  CHECK(found.report->metrics.size() == 1);
+  CHECK(found.notice ==
+        "group 'loss' of [reports] pattern found text that is no number, which was passed over: "
+        "write "
+        "(?<loss>[0-9.e+-]+), which ends where the number does");
+}
+
 TEST_CASE("a pattern that finds nothing to report is refused", "[sweep]") {
   CHECK_THROWS_WITH(ReportReader("loss=(.*"), Catch::Contains("is no regular expression"));
   CHECK_THROWS_WITH(ReportReader("loss=(.*)"), Catch::Contains("names no metric"));

@@ -148,8 +148,15 @@ ReportReader::Found ReportReader::search(std::string_view line) const {
   for (const auto& name : pattern_->groups) {
     const auto& group = found[name];
     if (!group.matched) continue;
-    if (const auto value = number({&*group.first, static_cast<std::size_t>(group.length())}))
+    const auto value = number({&*group.first, static_cast<std::size_t>(group.length())});
+    if (value) {
       report.metrics.emplace_back(name.c_str(), *value);
+    } else {
+      result.notice = fmt::format(
+          "group '{0}' of [reports] pattern found text that is no number, which was passed over: "
+          "write (?<{0}>[0-9.e+-]+), which ends where the number does",
+          name);
+    }
   }
   if (!report.metrics.empty()) result.report = std::move(report);
   return result;
