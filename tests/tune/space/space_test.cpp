@@ -66,21 +66,28 @@ TEST_CASE("a value of the wrong kind is refused before anything runs, with the f
       checked(only({"batch", uniform(1, 2)})),
       Equals("field 'batch' takes an integer, not the real number 1; tune::integer(low, high) is a "
              "domain of integers"));
-  CHECK_THROWS_WITH(checked(only({"lr", "fast"})),
-                    Equals("field 'lr' takes a number, not the text fast"));
+  CHECK_THROWS_WITH(
+      checked(only({"lr", "fast"})),
+      Equals("field 'lr' takes a number, not the text fast; a number has no quotes, and the "
+             "lack of one is std::optional<int>{}"));
   CHECK_THROWS_WITH(
       checked(only({"decay", uniform(0, 1e39)})),
       Equals("field 'decay' takes -3.4028234663852886e+38 to 3.4028234663852886e+38, not 1e+39"));
   CHECK_THROWS_WITH(checked(only({"lr", true})),
                     Equals("field 'lr' takes a number, not the truth value true"));
-  CHECK_THROWS_WITH(checked(only({"nesterov", 1})),
-                    Equals("field 'nesterov' takes a truth value, not the integer 1"));
-  CHECK_THROWS_WITH(checked(only({"optimizer", 3})),
-                    Equals("field 'optimizer' takes text, not the integer 3"));
+  CHECK_THROWS_WITH(
+      checked(only({"nesterov", 1})),
+      Equals("field 'nesterov' takes a truth value, not the integer 1; tune::choice({false, "
+             "true}) has both"));
+  CHECK_THROWS_WITH(
+      checked(only({"optimizer", 3})),
+      Equals("field 'optimizer' takes text, not the integer 3; text is written in quotes"));
   CHECK_THROWS_WITH(checked(only({"layers", integer(1, 300)})),
                     Equals("field 'layers' takes 0 to 255, not 300"));
-  CHECK_THROWS_WITH(checked(only({"widths", 3})),
-                    Equals("field 'widths' takes a list, written as [64, 32], not the integer 3"));
+  CHECK_THROWS_WITH(
+      checked(only({"widths", 3})),
+      Equals("field 'widths' takes a list, written as [64, 32], not the integer 3; give "
+             "it values of the field's own type"));
   CHECK_THROWS_WITH(checked<Config>({{"lr", 0.1}, {&Config::lr, 0.2}}),
                     Equals("field 'lr' stands twice in the search space"));
   CHECK_THROWS_WITH(configured(Config{}, {{"rl", 0.1}}),

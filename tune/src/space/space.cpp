@@ -4,10 +4,23 @@
 #include <fmt/format.h>
 
 namespace troupe::tune::detail {
+namespace {
+
+/// What to write in place of a value of another kind than a field takes.
+std::string_view advice(std::string_view takes, const Scalar& value) {
+  const bool is_text = std::holds_alternative<std::string>(value.value());
+  if (takes == taken_by<bool>()) return "; tune::choice({false, true}) has both";
+  if (takes == taken_by<std::string>()) return "; text is written in quotes";
+  if (is_text) return "; a number has no quotes, and the lack of one is std::optional<int>{}";
+  if (takes == taken_by<double>()) return "";
+  return "; give it values of the field's own type";
+}
+
+}  // namespace
 
 void refuse_value(std::string_view field, std::string_view takes, const Scalar& value) {
-  throw std::invalid_argument(fmt::format("field '{}' takes {}, not the {} {}", field, takes,
-                                          kind_of(value), to_string(value)));
+  throw std::invalid_argument(fmt::format("field '{}' takes {}, not the {} {}{}", field, takes,
+                                          kind_of(value), to_string(value), advice(takes, value)));
 }
 
 void refuse_no_integer(std::string_view field, const Scalar& value) {
@@ -54,10 +67,11 @@ void refuse_inexact(std::string_view field, const Scalar& integer) {
 
 void refuse_returned(std::string_view field, std::string_view takes, const Scalar& returned) {
   const auto kind = kind_of(returned);
-  throw std::invalid_argument(fmt::format(
-      "tune: field '{}' takes {}, and the function that computes it returns {} {}: let it return "
-      "{}, as by a static_cast",
-      field, takes, kind.starts_with('i') ? "an" : "a", kind, takes));
+  throw std::invalid_argument(
+      fmt::format("tune: field '{}' takes {}, and the function that computes it returns {} {}: let "
+                  "it return {}{}",
+                  field, takes, kind.starts_with('i') ? "an" : "a", kind, takes,
+                  kind == "text" ? "" : ", as by a static_cast"));
 }
 
 void refuse_outside(std::string_view field, const std::string& value, const Domain& domain) {

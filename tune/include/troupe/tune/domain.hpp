@@ -180,14 +180,23 @@ auto as_vectors(std::initializer_list<std::initializer_list<Part>> values) {
   return vectors;
 }
 
-/// Braces whose parts are of several types.
-struct OfNoType {
-  template <class... Parts>
-  requires(sizeof...(Parts) > 1) OfNoType(const Parts&...) {
-    static_assert(sizeof...(Parts) == 0,
-                  "troupe: braces in braces have no type of their own: name it, as in "
-                  "tune::choice<Layer>({{64, 0.1}, {128, 0.2}})");
+/// `is_used` is true: for the compiler's message, once for all that it is about.
+template <bool is_used>
+void refuse_braces_of_no_type() {
+  static_assert(!is_used,
+                "troupe: braces in braces have no type of their own: name it, as in "
+                "tune::choice<Layer>({{64, 0.1}, {128, 0.2}}), or leave the inner ones away");
+}
+/// Stands in one of several inner braces that are no lists of one type.
+struct PartOfNoType {
+  template <class Part>
+  PartOfNoType(const Part&) {
+    refuse_braces_of_no_type<(sizeof(Part) > 0)>();
   }
+};
+/// No value without braces converts to it.
+struct OfNoType {
+  OfNoType(std::initializer_list<PartOfNoType>) {}
 };
 }  // namespace detail
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -42,13 +43,21 @@ Results<Config> results_of(Outcome outcome, const Config& base) {
 /// length of the run's journal and its snapshot.
 template <class Config>
 Results<Config> load(const std::filesystem::path& folder, const Config& base) {
-  return detail::results_of(detail::loaded(folder), base);
+  if constexpr (!detail::kIsConfiguration<Config>) {
+    std::abort();  // the compiler has said why, and no program comes of it
+  } else {
+    return detail::results_of(detail::loaded(folder), base);
+  }
 }
 template <class Config>
 Results<Config> load(const std::filesystem::path& folder) {
-  auto outcome = detail::loaded(folder);
-  const auto base = with_unsearched(Config{}, outcome.unsearched);
-  return detail::results_of(std::move(outcome), base);
+  if constexpr (!detail::kIsConfiguration<Config>) {
+    std::abort();
+  } else {
+    auto outcome = detail::loaded(folder);
+    const auto base = with_unsearched(Config{}, outcome.unsearched);
+    return detail::results_of(std::move(outcome), base);
+  }
 }
 
 }  // namespace troupe::tune

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -61,19 +62,13 @@ struct Preview {
   }
 };
 
-/// Previews what tune::run would do with these options: the same searcher, scheduler and
-/// experiment, in virtual time and without a cluster. The gang, storage and display of `options`
-/// are ignored; every report has a checkpoint. `options.max_concurrent` limits `gangs` further.
-/// Deterministic. Throws like run for invalid options.
-///
-///   const auto preview = tune::simulate(options, {.curve = guess, .gangs = 16});
-///   std::cout << preview;  // trials that reach each rung, and the end: t=1: 243, t=3: 81, ...
+namespace detail {
 template <class Config>
-Preview<Config> simulate(const Options<Config>& options, const Simulation<Config>& simulation) {
+Preview<Config> previewed(const Options<Config>& options, const Simulation<Config>& simulation) {
   const auto config_of = [&](const Configuration& values) {
     return configured<Config>(options.config, values);
   };
-  detail::World world{
+  World world{
       .reports = simulation.reports, .gangs = simulation.gangs, .launch = simulation.launch};
   if (simulation.curve) {
     world.curve = [&](const Configuration& values, std::int64_t t) {
@@ -87,7 +82,7 @@ Preview<Config> simulate(const Options<Config>& options, const Simulation<Config
   }
   if (simulation.step)
     world.step = [&](const Configuration& values) { return simulation.step(config_of(values)); };
-  auto simulated = detail::simulate(detail::plan_of(options), world);
+  auto simulated = simulate(plan_of(options), world);
   auto& numbers = simulated.numbers;
   return {.results = Results<Config>(std::move(simulated.outcome), options.config),
           .reached = std::move(numbers.reached),
@@ -97,6 +92,22 @@ Preview<Config> simulate(const Options<Config>& options, const Simulation<Config
           .busy = numbers.busy,
           .improvements = std::move(numbers.improvements),
           .notices = std::move(simulated.notices)};
+}
+}  // namespace detail
+
+/// Previews what tune::run would do with these options: the same searcher, scheduler and
+/// experiment, in virtual time and without a cluster. The gang, storage and display of `options`
+/// are ignored; every report has a checkpoint. `options.max_concurrent` limits `gangs` further.
+/// Deterministic. Throws like run for invalid options.
+///
+///   const auto preview = tune::simulate(options, {.curve = guess, .gangs = 16});
+///   std::cout << preview;  // trials that reach each rung, and the end: t=1: 243, t=3: 81, ...
+template <class Config>
+Preview<Config> simulate(const Options<Config>& options, const Simulation<Config>& simulation) {
+  if constexpr (!detail::kIsConfiguration<Config>)
+    std::abort();  // the compiler has said why, and no program comes of it
+  else
+    return detail::previewed(options, simulation);
 }
 
 }  // namespace troupe::tune

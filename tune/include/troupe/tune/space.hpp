@@ -4,6 +4,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -39,6 +40,9 @@ struct Completion {
   std::string conditions = {};  ///< in words, where they can be told; another search has others
 };
 
+template <class Config>
+class Key;
+
 namespace detail {
 /// Not constexpr on purpose: calling it is the compiler's message for a key that is no field of the
 /// configuration.
@@ -50,6 +54,37 @@ inline void a_field_of_this_type_can_not_be_searched() {}
 template <class Function, class Config>
 concept Computes = std::invocable<Function, const Config&> &&
     Searchable<std::remove_cvref_t<std::invoke_result_t<Function, const Config&>>>;
+
+/// What a condition may return: no text, whose pointer is always true.
+template <class Answer>
+concept YesOrNo =
+    std::convertible_to<Answer, bool> && !std::convertible_to<Answer, std::string_view>;
+/// Or nullptr, which is no condition.
+template <class Function, class Config>
+concept Decides = std::is_null_pointer_v<Function> ||
+    (std::invocable<Function&, const Config&>&&
+         YesOrNo<std::decay_t<std::invoke_result_t<Function&, const Config&>>>);
+
+/// Whether it names a field as a Key does, though maybe of another type than Config.
+template <class Name, class Config>
+concept Names = std::is_array_v<Name> || std::is_member_object_pointer_v<Name> ||
+    std::convertible_to<const Name&, Key<Config>>;
+
+/// Two parts in braces, or more, that are in place of a domain.
+struct BracesForDomain {
+  template <class... Parts>
+  requires(sizeof...(Parts) > 1) BracesForDomain(const Parts&...) {
+    static_assert(sizeof...(Parts) == 0,
+                  "troupe: braces are no domain: write tune::choice({64, 128}) for one of these "
+                  "values, or tune::uniform(0, 1); a constant list is a std::vector{64, 128}");
+  }
+};
+
+/// In place of a value that the compiler has refused.
+template <class Value>
+Value refused() {
+  std::abort();
+}
 
 /// Some value of the kind that a function with this result computes; none: only a call tells.
 template <class Result>
@@ -128,7 +163,7 @@ struct Dim {
         domain{0},
         when{std::move(condition)},
         computed{[function = std::move(function)](const Config& config) {
-          return detail::as_scalar(function(config));
+          return detail::as_scalar(std::invoke(function, config));
         }},
         returns{detail::example_of<std::invoke_result_t<Function, const Config&>>()} {}
 
@@ -143,6 +178,28 @@ struct Dim {
         "constant, or what a function of `const Config&` returns: a number, a truth "
         "value, text, an enumerator, or a std::vector, std::array, std::optional or plain "
         "struct of these");
+  }
+
+  /// The compiler's messages for what is no condition, for braces, and for what names no field.
+  template <class Holds, class When>
+  requires(!detail::Decides<When, Config>) Dim(Key<Config>, const Holds&, const When&)
+      : Dim{detail::refused<Dim>()} {
+    static_assert(std::is_void_v<When>,
+                  "troupe: behind the domain of a field stands its condition, a function of `const "
+                  "Config&` that returns a bool, and no text");
+  }
+  Dim(Key<Config>, const detail::BracesForDomain&, Condition = {}) : Dim{detail::refused<Dim>()} {}
+  template <class Name, class... Rest>
+  requires(!detail::Names<Name, Config> && !std::same_as<Name, Dim> && sizeof...(Rest) > 0)
+      Dim(const Name&, const Rest&...)
+      : Dim{detail::refused<Dim>()} {
+    constexpr bool is_text = std::is_convertible_v<Name, std::string_view>;
+    static_assert(
+        !is_text,
+        "troupe: the name of a field is a literal, \"lr\", which the compiler looks up, "
+        "or &Config::lr; a sweep that reads names as it runs is a file for `troupe tune`");
+    static_assert(is_text,
+                  "troupe: a field of a space begins with its name: {\"lr\", tune::uniform(0, 1)}");
   }
 
   bool is_searched() const { return !computed; }

@@ -36,13 +36,20 @@ requires(
   using ResultType = Returned<R>;
 };
 
+/// In place of the types of a function that the compiler has refused, so that it says no more.
+struct NoTrainable {
+  using ContextType = NoTrainable;
+  using ConfigType = NoTrainable;
+  using ResultType = void;
+};
+
 template <auto F>
 constexpr auto trainable_types() {
   using Found = TrainableTypes<decltype(task_signature<F>())>;
   static_assert(Found::known,
                 "troupe: a trainable is a function `R f(Context&, const Config&)` with "
                 "train::Context or tune::Context");
-  return Found{};
+  return std::conditional_t<Found::known, Found, NoTrainable>{};
 }
 
 template <auto F>

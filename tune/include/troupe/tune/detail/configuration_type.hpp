@@ -8,6 +8,7 @@
 #include <troupe/detail/aggregate.hpp>
 #include <troupe/detail/bit_fields.hpp>
 #include <troupe/detail/sendable.hpp>
+#include <troupe/detail/trainable/trainable_worker.hpp>
 #include <troupe/tune/detail/field_names.hpp>
 
 /// Why a struct can not be a configuration, in one sentence of the compiler's instead of pages about
@@ -71,6 +72,15 @@ constexpr bool is_configuration() {
 template <auto address>
 struct Field;
 
+/// Without the advice of the runtime, a unique_ptr, which can not be copied to several trials.
+template <class Where>
+constexpr bool has_no_pointer() {
+  static_assert(std::is_void_v<Where>,
+                "troupe: a configuration is sent to its trials, where a raw pointer points to "
+                "nothing; make the field the value itself, or std::optional of it");
+  return false;
+}
+
 /// Whether the members from this one on can be sent to a trial; the compiler says which can not, and why.
 template <class Struct, std::size_t member>
 constexpr bool are_sent() {
@@ -83,6 +93,8 @@ constexpr bool are_sent() {
       return are_sent<Struct, member + 1>();
     else if constexpr (is_nested<Member>() && !std::is_same_v<typename Found::type, Member>)
       return are_sent<Member, 0>();
+    else if constexpr (Found::what == troupe::detail::Obstacle::Pointer)
+      return has_no_pointer<Field<field_address<Struct, member>()>>();
     else
       return troupe::detail::explain<Field<field_address<Struct, member>()>, typename Found::type,
                                      Found::what>();
@@ -103,6 +115,8 @@ constexpr bool check_configuration() {
 /// only simulated or loaded too: it is one that can run.
 template <class Config>
 inline constexpr bool kIsConfiguration = check_configuration<Config>();
+template <>
+inline constexpr bool kIsConfiguration<troupe::detail::NoTrainable> = false;
 
 /// Config{}, but where the compiler has refused Config.
 template <class Config>

@@ -230,7 +230,8 @@ void read_array(WrittenReader& reader, Array& values) {
                     " values");
     read_written(reader, values[i]);
   }
-  reader.pass(']');
+  if (!reader.passes(']'))
+    reader.refuse("']': it has more than " + std::to_string(values.size()) + " values");
 }
 
 template <class Struct>

@@ -1,0 +1,17 @@
+// refused: a configuration is copied to its trials
+#include <iostream>
+#include <mutex>
+
+#include <troupe/tune.hpp>
+
+namespace tune = troupe::tune;
+
+struct Config {
+  double lr = 0.1;
+  std::mutex mutex;
+};
+
+int main() {
+  std::cout << tune::simulate<Config>(
+      {.space = {{"lr", tune::uniform(0, 1)}}, .trials = 3, .metric = "loss"}, {.gangs = 2});
+}

@@ -1,0 +1,20 @@
+// refused: braces in braces have no type of their own
+#include <troupe/tune.hpp>
+
+namespace tune = troupe::tune;
+
+struct Layer {
+  int width = 64;
+  double dropout = 0;
+};
+struct Config {
+  double lr = 0.1;
+  Layer layer = {};
+};
+
+void trains(tune::Context& ctx, const Config& config) { ctx.report({{"loss", config.lr}}); }
+
+int main() {
+  tune::run<trains>(
+      {.space = {{"layer", tune::choice({{64, 0.1}, {128}})}}, .trials = 3, .metric = "loss"});
+}
