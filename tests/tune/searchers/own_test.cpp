@@ -9,6 +9,7 @@
 
 #include "searchers/given.hpp"
 #include "support/search_runs.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace own_test {
 
@@ -217,31 +218,30 @@ class Throwing final : public OwnSearch {
   std::string when_;
 };
 
+tune::Options<Line> in_process(SearcherFactory searcher) {
+  return {.space = {{"x", uniform(0, 1)}, {"kind", choice({"a", "b"})}},
+          .trials = 6,
+          .metric = "loss",
+          .searcher = std::move(searcher),
+          .show = Show::None,
+          .in_process = true};
+}
+
 }  // namespace
 
 TEST_CASE("a searcher of the user's own that has no more before the last trial is told of",
           "[tune][own_searcher]") {
-  tune::Options<Line> options{.space = {{"x", uniform(0, 1)}, {"kind", choice({"a", "b"})}},
-                              .trials = 6,
-                              .metric = "loss",
-                              .searcher = fixed(NoMore{}),
-                              .show = Show::None,
-                              .in_process = true};
-  CHECK_THAT(tune::run<line>(options).summary(),
+  CHECK_THAT(tune::run<line>(in_process(fixed(NoMore{}))).summary(),
              Catch::Contains("the searcher had no more after 0 of 6 trials"));
 }
 
-TEST_CASE("an exception of a searcher of the user's own says where it comes from",
+TEST_CASE("an exception of a searcher of the user's own names the call, and its run can go on",
           "[tune][own_searcher]") {
   const std::string when = GENERATE("made", "asked", "told");
-  tune::Options<Line> options{
-      .space = {{"x", uniform(0, 1)}, {"kind", choice({"a", "b"})}},
-      .trials = 6,
-      .metric = "loss",
-      .searcher = own_searcher(
-          "mine", [when](const SearchSetup&) { return std::make_unique<Throwing>(when); }),
-      .show = Show::None,
-      .in_process = true};
+  const TemporaryFolder folder;
+  auto options = in_process(own_searcher(
+      "mine", [when](const SearchSetup&) { return std::make_unique<Throwing>(when); }));
+  options.storage = folder.path();
   const auto place = when == "made"    ? "was made"
                      : when == "asked" ? "was asked for trial 0"
                                        : "was told how trial 0 ended";
@@ -253,29 +253,60 @@ TEST_CASE("an exception of a searcher of the user's own says where it comes from
           "tune: the searcher 'mine' threw as it " + std::string(place) + ": no more ideas");
     CHECK_THROWS_AS(std::rethrow_if_nested(thrown), OfTheUser);
   }
+  if (when == "made") return;  // before the run's folder is
+  const auto run = folder.path() / "run-1";
+  CHECK_THAT(content_of(run / "summary.json"), Catch::Contains("no more ideas"));
+  options.searcher =
+      own_searcher("mine", [](const SearchSetup&) { return std::make_unique<Throwing>("never"); });
+  const auto rest = tune::resume<line>(run, options);
+  CHECK(rest.ended_early() == "");
+  CHECK(rest.trials().size() == 6);
+}
+
+TEST_CASE("a searcher of the user's own that threw is called no more, also beside paused trials",
+          "[tune][own_searcher]") {
+  const TemporaryFolder folder;
+  int asked = 0, told = 0;
+  class ThrowsLater final : public OwnSearch {
+   public:
+    ThrowsLater(int& asked, int& told) : asked_{asked}, told_{told} {}
+    Suggestion ask(Random& random) override {
+      if (++asked_ == 5) throw OfTheUser("no more ideas");
+      return Configuration{{"x", kLine[0].domain.sample(random)}, {"kind", "a"}};
+    }
+    void tell(const Configuration&, const TrialEnd&) override {
+      ++told_;
+      throw OfTheUser("no more ears");
+    }
+
+   private:
+    int& asked_;
+    int& told_;
+  };
+  auto options = in_process(own_searcher(
+      "mine", [&](const SearchSetup&) { return std::make_unique<ThrowsLater>(asked, told); }));
+  options.trials = 9;
+  options.scheduler = asha({.max_t = 9, .eta = 3, .promote = true});
+  options.storage = folder.path();
+  CHECK_THROWS_WITH(tune::run<line>(options), Catch::Contains("the searcher 'mine' threw as it"));
+  CHECK(asked + told <= 6);
+  CHECK_THAT(content_of(folder.path() / "run-1" / "summary.json"),
+             Catch::Contains("the searcher 'mine' threw as it") &&
+                 !Catch::Contains("\"running\"") && !Catch::Contains("\"paused\""));
 }
 
 TEST_CASE("a searcher of the user's own that waits for ever is an error and no wait",
           "[tune][own_searcher]") {
-  tune::Options<Line> options{.space = {{"x", uniform(0, 1)}, {"kind", choice({"a", "b"})}},
-                              .trials = 6,
-                              .metric = "loss",
-                              .searcher = fixed(Later{}),
-                              .show = Show::None,
-                              .in_process = true};
-  CHECK_THROWS_WITH(tune::run<line>(options), Catch::Contains("answers Later for trial 0, and no "
-                                                              "trial runs or is paused"));
+  CHECK_THROWS_WITH(tune::run<line>(in_process(fixed(Later{}))),
+                    Catch::Contains("answers Later for trial 0, and no "
+                                    "trial runs or is paused"));
 }
 
 TEST_CASE("a searcher of the user's own that waits for its trials sees them end beside pauses",
           "[tune][own_searcher]") {
-  const tune::Options<Line> options{.space = {{"x", uniform(0, 1)}, {"kind", choice({"a", "b"})}},
-                                    .trials = 12,
-                                    .metric = "loss",
-                                    .scheduler = asha({.max_t = 9, .eta = 3, .promote = true}),
-                                    .searcher = own_searcher<InPairs>("in pairs"),
-                                    .show = Show::None,
-                                    .in_process = true};
+  auto options = in_process(own_searcher<InPairs>("in pairs"));
+  options.trials = 12;
+  options.scheduler = asha({.max_t = 9, .eta = 3, .promote = true});
   const auto results = tune::run<line>(options);
   CHECK(results.ended_early() == "");
   CHECK(results.trials().size() == 12);

@@ -64,13 +64,17 @@ void Experiment::finish(Trial& trial, Status status, Seconds now) {
   scheduler_->on_end(trial.id, population());
   const auto last =
       trial.history.empty() ? std::nullopt : std::optional(trial.history.back().value);
-  searcher_->on_end(trial.id, {.best = trial.best,
-                               .last = last,
-                               .t = trial.t,
-                               .errored = status == Status::Errored,
-                               .stopped = status == Status::Stopped,
-                               .values = trial.values,
-                               .violation = trial.violation});
+  try {
+    searcher_->on_end(trial.id, {.best = trial.best,
+                                 .last = last,
+                                 .t = trial.t,
+                                 .errored = status == Status::Errored,
+                                 .stopped = status == Status::Stopped,
+                                 .values = trial.values,
+                                 .violation = trial.violation});
+  } catch (...) {
+    if (!thrown_) thrown_ = std::current_exception();
+  }
 }
 
 void Experiment::finish_with_run(Trial& trial, Seconds now) {

@@ -1,6 +1,7 @@
 #include "run/drive.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <set>
 #include <vector>
@@ -43,22 +44,47 @@ class Driver {
   }
 
   bool run() {
-    while (true) {
-      if (!launch_if_wanted()) break;
-      auto event = launcher_.wait(kTick);
-      // An interrupt that ended gangs too is the reason for their end, not a fault of theirs.
-      check_time();
-      for (; event; event = launcher_.at_hand()) take(*event);
-      send_answers();
-      look_after_silent_trials(launcher_.now());
-      if (hooks_.tick) hooks_.tick(launcher_.now());
+    bool goes_on = true;
+    while (goes_on) {
+      try {
+        goes_on = step();
+        if (const auto thrown = experiment_.take_thrown()) std::rethrow_exception(thrown);
+      } catch (const Error&) {
+        throw;  // of the cluster
+      } catch (const std::exception& thrown) {
+        end_after(thrown);
+      }
     }
+    if (thrown_) std::rethrow_exception(thrown_);
     if (impossible_)
       raise({.kind = Failure::Kind::Impossible, .message = *impossible_, .type = {}, .where = {}});
     return has_cluster_ended_;
   }
 
  private:
+  /// False once all is done.
+  bool step() {
+    if (!launch_if_wanted()) return false;
+    auto event = launcher_.wait(kTick);
+    // An interrupt that ended gangs too is the reason for their end, not a fault of theirs.
+    check_time();
+    for (; event; event = launcher_.at_hand()) take(*event);
+    send_answers();
+    look_after_silent_trials(launcher_.now());
+    if (hooks_.tick) hooks_.tick(launcher_.now());
+    return true;
+  }
+
+  /// What a searcher or a function of the user's own has thrown ends the run as an interrupt does, and
+  /// is thrown again then. A second one is thrown at once.
+  void end_after(const std::exception& thrown) {
+    if (thrown_) throw;
+    thrown_ = std::current_exception();
+    const auto now = launcher_.now();
+    experiment_.close(thrown.what(), now);
+    tell_all_to_end(now);
+  }
+
   struct Answer {
     TrialId trial = 0;
     std::int64_t k = 0;
@@ -391,6 +417,7 @@ class Driver {
   std::string first_cause_;
   std::size_t most_in_flight_ = 0;
   std::optional<std::string> impossible_;
+  std::exception_ptr thrown_;
 };
 
 }  // namespace

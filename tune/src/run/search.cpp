@@ -237,6 +237,13 @@ Outcome search_with(const Plan& wanted, const std::function<void()>& require,
     // The cluster shrank: what was found is shown and kept.
     if (experiment.best()) witness.conclude(launcher->now());
     throw;
+  } catch (const std::exception&) {
+    try {
+      witness.conclude(launcher->now());
+    } catch (const std::exception&) {
+      // It says less than the one that has ended the run.
+    }
+    throw;
   }
   auto outcome = witness.conclude(launcher->now());
   launcher.reset();

@@ -62,11 +62,12 @@ class RecordedCalls final : public Searcher {
 
  private:
   template <class Function>
-  auto call(std::string_view what, const Function& function) const;
-  std::unique_ptr<OwnSearch> made() const;
+  auto call(std::string_view what, const Function& function);
+  std::unique_ptr<OwnSearch> made();
   void check(const Configuration& config) const;
   void repeat(const Call& call, std::uint64_t trials);
 
+  bool has_failed_ = false;  // it threw, and is called no more
   std::string name_;
   MakeOwnSearch make_;
   std::shared_ptr<const SearchSetup> setup_;  // stays where it is: the search may refer to it
@@ -77,18 +78,24 @@ class RecordedCalls final : public Searcher {
 
 /// Calls the user's code, whose exceptions would else come from nowhere.
 template <class Function>
-auto RecordedCalls::call(std::string_view what, const Function& function) const {
+auto RecordedCalls::call(std::string_view what, const Function& function) {
   try {
     return function();
   } catch (const Error&) {
     throw;  // of the cluster, which ends the run as any other does
   } catch (const std::exception& thrown) {
+    has_failed_ = true;
     std::throw_with_nested(std::runtime_error(
         fmt::format("tune: the searcher '{}' threw as it was {}: {}", name_, what, thrown.what())));
+  } catch (...) {
+    has_failed_ = true;
+    throw std::runtime_error(fmt::format(
+        "tune: the searcher '{}' threw something that is no std::exception as it was {}", name_,
+        what));
   }
 }
 
-std::unique_ptr<OwnSearch> RecordedCalls::made() const {
+std::unique_ptr<OwnSearch> RecordedCalls::made() {
   auto search = call("made", [&] { return make_(*setup_); });
   if (!search)
     throw std::invalid_argument(fmt::format("tune: the searcher '{}' was made as nullptr", name_));
@@ -114,7 +121,7 @@ void RecordedCalls::check(const Configuration& config) const {
 }
 
 Suggestion RecordedCalls::suggest(TrialId trial) {
-  if (trial >= setup_->trials) return NoMore{};
+  if (has_failed_ || trial >= setup_->trials) return NoMore{};
   Random random(setup_->seed, trial, "own_searcher");
   auto suggestion =
       call(fmt::format("asked for trial {}", trial), [&] { return search_->ask(random); });
@@ -128,7 +135,7 @@ Suggestion RecordedCalls::suggest(TrialId trial) {
 
 void RecordedCalls::on_end(TrialId trial, const TrialEnd& end) {
   const auto at = running_.extract(trial);
-  if (!at) return;
+  if (!at || has_failed_) return;
   call(fmt::format("told how trial {} ended", trial), [&] { search_->tell(at.mapped(), end); });
   calls_.push_back({.kind = Call::Kind::Told, .trial = trial, .end = end});
 }

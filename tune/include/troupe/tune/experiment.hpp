@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -198,6 +200,8 @@ class Experiment {
   /// The candidate (is_candidate()) with the best value so far, the one with the lowest id of
   /// equals; nullptr if there is none.
   const Trial* best() const;
+  /// What the searcher threw as it was told how a trial ended, which is over all the same; once.
+  std::exception_ptr take_thrown() { return std::exchange(thrown_, nullptr); }
   /// Checkpoints that an attempt goes on from or may have to: of trials that are not over, of
   /// donors that were decided on and of those that the scheduler may still name. Whoever deletes
   /// checkpoints leaves these. Sorted.
@@ -277,6 +281,7 @@ class Experiment {
   bool closed_ = false;
   bool ended_as_asked_ = false;
   std::string why_closed_;
+  std::exception_ptr thrown_;
 };
 
 }  // namespace troupe::tune

@@ -35,6 +35,7 @@ using MakeOwnSearch = std::function<std::unique_ptr<OwnSearch>(const SearchSetup
 /// std::invalid_argument where the search is resumed and asks for another configuration than before,
 /// as one may that goes by SearchSetup::trials and gets more of them. What the search throws, but for
 /// troupe::Error, comes out of the run nested in a std::runtime_error that names the search and the call.
+/// Before that the run ends as by an interrupt, with its summary: resume it with a search that is mended.
 SearcherFactory own_searcher(std::string name, MakeOwnSearch make);
 
 /// The same for a type that is made from a SearchSetup: own_searcher<HillClimb>("hill climb").
