@@ -1,6 +1,6 @@
 #include "output/report_files.hpp"
-#include "output/earlier_run.hpp"
-#include "output/run_folder.hpp"
+#include "output/folder/earlier_run.hpp"
+#include "output/folder/run_folder.hpp"
 
 #include <algorithm>
 #include <limits>

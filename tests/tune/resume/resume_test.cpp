@@ -8,8 +8,8 @@
 #include <troupe/tune.hpp>
 
 #include "hold.hpp"
-#include "output/earlier_run.hpp"
-#include "output/run_folder.hpp"
+#include "output/folder/earlier_run.hpp"
+#include "output/folder/run_folder.hpp"
 #include "support/child.hpp"
 #include "support/cluster.hpp"
 #include "support/population_files.hpp"

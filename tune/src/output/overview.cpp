@@ -48,6 +48,13 @@ Overview::Row row_of(const Trial& trial, const Objective& objective,
   return row;
 }
 
+/// Trials that the searcher may still make; none: it does not say.
+std::optional<std::uint64_t> left_of(const Experiment& experiment) {
+  const auto size = experiment.searcher().size();
+  if (!size) return std::nullopt;
+  return *size - std::min<std::uint64_t>(*size, experiment.trials().size());
+}
+
 /// What runs, what is to come, and how long that may take.
 void add_progress(Overview& overview, const Experiment& experiment, int ranks) {
   constexpr std::size_t least = 3;  // trials whose time says something
@@ -62,14 +69,8 @@ void add_progress(Overview& overview, const Experiment& experiment, int ranks) {
       overview.ranks += static_cast<std::size_t>(trial.workers > 0 ? trial.workers : ranks);
     }
   }
-  const auto size = experiment.searcher().size();
-  const auto not_begun = size ? *size - std::min<std::uint64_t>(*size, trials.size()) : 0;
-  if (experiment.closed()) {
-    overview.to_come = 0;
-    overview.not_begun = not_begun;
-  } else if (size) {
-    overview.to_come = not_begun;
-  }
+  overview.not_begun = not_begun(experiment);
+  overview.to_come = experiment.closed() ? 0 : left_of(experiment);
   const auto at_once = overview.count(Status::Running);
   if (count < least || at_once == 0 || !overview.to_come) return;
   const auto usual = ended / static_cast<double>(count);
@@ -197,6 +198,10 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
   overview.ended_early = experiment.why_closed();
   overview.may_go_on = experiment.closed() && !experiment.ended_as_asked();
   return overview;
+}
+
+std::uint64_t not_begun(const Experiment& experiment) {
+  return experiment.closed() ? left_of(experiment).value_or(0) : 0;
 }
 
 bool is_over(const Experiment& experiment, const Overview& overview) {

@@ -72,8 +72,9 @@ struct Overview {
   std::string ended_early = {};           ///< why; empty: it did not
   bool may_go_on = false;                 ///< it was cut short
   bool is_abandoned = false;              ///< nobody runs it any more: no trial runs
-  /// With which `troupe tune` goes on with it, as resume_command() has it; empty: it cannot.
-  std::string resume_command = {};
+  /// For people: a command of `troupe tune`, or what is peculiar of a program's own run; empty:
+  /// nothing is.
+  std::string how_to_go_on = {};
   std::string folder = {};  ///< of the results; empty: none
 
   static constexpr std::size_t kMostErrors = 5;
@@ -98,6 +99,9 @@ std::string cause_of(const std::string& error);
 /// O(trials).
 Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most_rows,
                      int ranks = 1);
+
+/// Trials that the end of the run was before; 0 while it goes on.
+std::uint64_t not_begun(const Experiment& experiment);
 
 /// Nothing is left to run.
 bool is_over(const Experiment& experiment, const Overview& overview);

@@ -9,7 +9,7 @@
 
 #include "experiment/journal_lines.hpp"
 #include "experiment/trial_json.hpp"
-#include "output/earlier_run.hpp"
+#include "output/folder/earlier_run.hpp"
 #include "run/snapshot.hpp"
 #include "text/json.hpp"
 #include "text/names.hpp"

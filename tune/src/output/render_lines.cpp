@@ -228,11 +228,12 @@ std::string render_summary(const Overview& overview, const Look& look) {
     text += rung_line(rung, overview.objective, many_brackets);
   text += errors_text(overview, look);
   if (!overview.folder.empty()) text += fmt::format("  results: {}\n", overview.folder);
-  if (!overview.folder.empty() && overview.may_go_on)
+  if (!overview.folder.empty() && overview.may_go_on) {
     text += fmt::format("  to go on with it: {}\n",
-                        overview.resume_command.empty()
+                        overview.how_to_go_on.empty()
                             ? "the same program with .resume = true, or tune::resume on that folder"
-                            : overview.resume_command);
+                            : overview.how_to_go_on);
+  }
   return text;
 }
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -13,8 +12,9 @@
 #include "experiment/decision_json.hpp"
 #include "experiment/journal.hpp"
 #include "objectives/front.hpp"
+#include "output/folder/params.hpp"
+#include "output/folder/run_folder.hpp"
 #include "output/overview.hpp"
-#include "output/run_folder.hpp"
 #include "text/json_line.hpp"
 #include "text/names.hpp"
 
@@ -48,17 +48,6 @@ ReportFiles::ReportFiles(std::filesystem::path folder, CsvFile table)
       journal_bytes_{journal_.size()},
       lines_{folder_ / kReports},
       table_{std::move(table)} {}
-
-void write_params(const std::filesystem::path& folder, const Json& params) {
-  replace_file(folder / "params.json",
-               params.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-}
-
-Json read_params(const std::filesystem::path& folder) {
-  std::ifstream in(folder / "params.json", std::ios::binary);
-  auto params = Json::parse(in, nullptr, false);
-  return params.is_object() ? params : Json::object();
-}
 
 ReportFiles ReportFiles::begin(std::filesystem::path folder, const SearchSpace& space,
                                const Json& params, const std::string& header) {
@@ -223,6 +212,7 @@ std::string summary_text(const Experiment& experiment, Seconds now, bool is_aban
       {"goal_reached", experiment.reached_goal()},
       {"ended_as_asked", experiment.ended_as_asked()},
       {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
+      {"not_begun", not_begun(experiment)},
       {"best", best ? trial_json(*best) : Json()},
       {"schedule", best ? to_json(schedule_to_best(experiment.trials(), best->id)) : Json()},
       {"rungs", rungs},

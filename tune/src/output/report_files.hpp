@@ -16,14 +16,9 @@
 
 namespace troupe::tune {
 
-/// Writes params.json. Throws std::runtime_error with the path and the cause.
-void write_params(const std::filesystem::path& folder, const Json& params);
-/// What params.json says; an empty object where there is none, or it cannot be read.
-Json read_params(const std::filesystem::path& folder);
-
 /// What a run leaves in its folder. Owned by the run, used by its thread.
 ///
-///   params.json    the search, as it is now
+///   params.json    the search, as it is now (output/folder/params.hpp)
 ///   journal.jsonl  every event, or those since the snapshot: the state of the search is a function of both
 ///   snapshot.jsonl once the journal has become long: the state of the search before it (run/snapshot.hpp)
 ///   reports.jsonl  a report a line: trial, t, configuration, metrics, decision and why

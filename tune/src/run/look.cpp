@@ -1,6 +1,5 @@
 #include <troupe/tune/detail/look.hpp>
 
-#include <fstream>
 #include <functional>
 #include <stdexcept>
 #include <vector>
@@ -12,11 +11,11 @@
 
 #include "experiment/journal.hpp"
 #include "experiment/recorded.hpp"
-#include "output/earlier_run.hpp"
+#include "output/folder/earlier_run.hpp"
+#include "output/folder/params.hpp"
+#include "output/folder/run_folder.hpp"
 #include "output/html/html_report.hpp"
 #include "output/render.hpp"
-#include "output/report_files.hpp"
-#include "output/run_folder.hpp"
 #include "run/prepare.hpp"
 #include "run/snapshot.hpp"
 #include "run/sweep_words.hpp"
@@ -73,7 +72,7 @@ class Replayed {
     const auto overview_with = [&](std::size_t rows) {
       auto overview = overview_of(experiment_, now_, rows);
       overview.folder = folder.string();
-      overview.resume_command = resume_command;
+      overview.how_to_go_on = resume_command;
       overview.is_abandoned = holder.empty();
       if (!damage.empty())
         overview.notices.push_back(damage + ". What is shown is what the journal says");
@@ -160,12 +159,6 @@ RunLook look_at_run(const Plan& plan, const std::filesystem::path& folder, std::
 
 namespace {
 
-/// What a summary.json says; null: there is none, or it cannot be read.
-Json json_in(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return Json::parse(in, nullptr, false);
-}
-
 std::vector<RungSummary> rungs_in(const Json& summary) {
   std::vector<RungSummary> rungs;
   for (const auto& each : summary.value("rungs", Json::array())) {
@@ -186,18 +179,6 @@ std::vector<RungSummary> rungs_in(const Json& summary) {
 bool has_ended_with(const Json& summary, const std::vector<Trial>& trials) {
   return summary.contains("ended_early") && summary.at("ended_early").is_null() &&
          summary.at("trials").size() == trials.size();
-}
-
-/// What `params.json` says of the fields that were not searched; nothing of what is no value of one.
-Configuration unsearched_in(const Json& params) {
-  Configuration values;
-  const auto config = params.value("config", Json());
-  if (!config.is_object()) return values;
-  for (const auto& [name, value] : config.items()) {
-    if (!value.is_primitive() || value.is_null()) continue;
-    for (auto& field : configuration_from(Json{{name, value}})) values.push_back(std::move(field));
-  }
-  return values;
 }
 
 RunLook look_at_recorded(const std::filesystem::path& folder, const std::string& holder,
@@ -221,6 +202,7 @@ RunLook look_at_recorded(const std::filesystem::path& folder, const std::string&
                is_sweep ? fmt::format("troupe tune resume FILE --run {}", folder.string()) : "",
                most_rows, with_report);
   seen.outcome.unsearched = unsearched_in(params);
+  seen.outcome.earlier = earlier_configs_in(params);
   return seen;
 }
 
@@ -257,7 +239,7 @@ void refuse_loaded(const std::filesystem::path& folder, const std::string& why) 
   throw std::invalid_argument(fmt::format(
       "tune: {} can not be loaded with this type of configuration: {}; name the type that the run "
       "searched, or one with its fields",
-      folder.string(), why));
+      folder.string(), why.substr(0, why.find("; "))));  // without what to write in a space
 }
 
 }  // namespace troupe::tune::detail

@@ -320,6 +320,14 @@ std::vector<std::string> forewarnings(const Plan& plan, const Searcher& searcher
         "the results in .known change nothing without a .searcher that learns, such as "
         "tune::tpe()");
   }
+  if (plan.samples != 1 && plan.trials > 0) {
+    all.push_back(
+        fmt::format(".samples = {} is how often each point of a grid is tried where .trials is "
+                    "not given; it changes nothing beside .trials = {}",
+                    plan.samples, plan.trials));
+  }
+  if (plan.keep_checkpoints > 0 && plan.storage.empty() && plan.resume_folder.empty())
+    all.push_back(".keep_checkpoints deletes nothing without .storage, which is not given");
   if (const auto size = searcher.size(); size && *size < plan.trials) {
     all.push_back(fmt::format("the .searcher makes {} of the {} that .trials asks for", *size,
                               counted(plan.trials, "trial")));

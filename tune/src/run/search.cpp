@@ -211,6 +211,7 @@ Outcome search_with(const Plan& wanted, const std::function<void()>& require,
   Witness witness(plan, experiment);
   experiment.observe([&](const Event& event, const Trial* trial) { witness.see(event, trial); });
   experiment.requeue_running(witness.already());
+  witness.go_on_with_config(plan);
 
   const InterruptWatch interrupt(!plan.sweep_file.empty());
   Launcher* launches = nullptr;

@@ -31,8 +31,9 @@ void check(const World& world) {
   if (!world.curve && !world.curves)
     refuse(".curve is empty: give the metric of a configuration at its report t");
   if (world.curve && world.curves) refuse(".curve and .curves are both given");
-  if (world.reports < 1) refuse(fmt::format(".reports is {}, at least 1", world.reports));
-  if (world.gangs < 1) refuse(".gangs is 0, at least 1");
+  if (world.reports < 1)
+    refuse(fmt::format(".reports is {}, and has to be at least 1", world.reports));
+  if (world.gangs < 1) refuse(".gangs is 0, and has to be at least 1");
   if (!(world.launch.count() >= 0))
     refuse(fmt::format(".launch is {} s, at least 0", world.launch.count()));
 }

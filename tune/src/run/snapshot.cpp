@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "output/earlier_run.hpp"
+#include "output/folder/earlier_run.hpp"
 #include "text/checksum.hpp"
 
 namespace troupe::tune::detail {

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "experiment/journal.hpp"
-#include "output/earlier_run.hpp"
+#include "output/folder/earlier_run.hpp"
+#include "output/folder/run_folder.hpp"
 #include "output/overview.hpp"
-#include "output/run_folder.hpp"
 #include "run/prepare.hpp"
 #include "run/snapshot.hpp"
 #include "text/format.hpp"
@@ -49,8 +49,10 @@ std::string instead_of_going_on(const Plan& plan) {
         "let {0} say what it said when that run began, or begin a new run: `troupe tune run {0}`",
         plan.sweep_file);
   }
-  return "give the options that it was begun with, or begin a new run without .resume, which "
-         "learns what this one found from .known = tune::load<Config>(its folder).known()";
+  return "give the options that it ran with last, or begin a new run without .resume, which "
+         "learns what this one found from .known = tune::load<Config>(its folder).known(). Where "
+         "several "
+         "searches have one .storage, .resume takes the last run of all: give each its own";
 }
 
 std::string how_it_is_taken_up(const Experiment& experiment, const std::filesystem::path& folder,

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <mutex>
 #include <random>
+#include <set>
 #include <stdexcept>
 
 #include <unistd.h>
@@ -10,7 +13,8 @@
 #include <fmt/format.h>
 
 #include "experiment/journal.hpp"
-#include "output/earlier_run.hpp"
+#include "output/folder/earlier_run.hpp"
+#include "output/folder/params.hpp"
 #include "output/html/html_report.hpp"
 #include "output/mlflow/delivered_file.hpp"
 #include "output/overview.hpp"
@@ -28,8 +32,9 @@ constexpr auto* kMarker = ".seen-";
 constexpr double kReportShare = 100;  // of the time in which none is written
 constexpr int kReportsUnchanged = 6;  // left out, so that readers see that somebody runs the search
 
-Json params_of(const Plan& plan, const Experiment& experiment) {
-  auto params = parse(header_of(experiment), "a header");
+/// `header`: of the journal.
+Json params_of(const Plan& plan, const std::string& header) {
+  auto params = parse(header, "a header");
   params["space"] = to_json(plan.space);
   params["config"] = to_json(plan.unsearched);
   params["workers"] = plan.workers;
@@ -38,26 +43,41 @@ Json params_of(const Plan& plan, const Experiment& experiment) {
   return params;
 }
 
-/// Of each field that is not searched and has another value now than the run's folder says, a line.
-std::vector<std::string> changes_of(const Plan& plan, const std::filesystem::path& folder) {
-  std::vector<std::string> changes;
-  const auto was = read_params(folder).value("config", Json());  // earlier versions wrote none
-  if (!was.is_object()) return changes;
-  const auto is = parse(dump(to_json(plan.unsearched)), "the fields that are not searched");
-  for (const auto& [name, value] : is.items()) {
-    if (!was.contains(name) || was.at(name) == value) continue;
-    changes.push_back(fmt::format(
-        "field '{}' of .config was {} in this run until now, and is {} for what is run from now on",
-        name, dump(was.at(name)), dump(value)));
-  }
-  return changes;
-}
-
 Display display_of(Show show) {
   if (show == Show::None) return {Display::Kind::None, STDERR_FILENO, false};
   if (show == Show::Lines) return {Display::Kind::Lines, STDERR_FILENO, false};
   return Display::for_descriptor(STDERR_FILENO);
 }
+
+/// Of trials that have all ended before the first rung; empty: it is not so.
+std::string none_was_judged(const Experiment& experiment) {
+  const auto rungs = experiment.rungs();
+  const auto has_ended = [](const Trial& trial) { return trial.status == Status::Terminated; };
+  const auto is_empty = [](const RungSummary& rung) { return rung.reached == 0; };
+  if (experiment.closed() || rungs.empty() || !std::ranges::all_of(rungs, is_empty)) return {};
+  if (!std::ranges::any_of(experiment.trials(), has_ended)) return {};
+  return fmt::format(
+      "no trial came to the first rung, at t={}: the scheduler has compared none of them; let it "
+      "judge earlier, or let trials report more often",
+      std::ranges::min(rungs, {}, &RungSummary::t).t);
+}
+
+/// The runs of this process, by their storage.
+class RunsHere {
+ public:
+  void add(const std::filesystem::path& folder) {
+    const std::lock_guard lock(mutex_);
+    runs_[folder.parent_path()].insert(folder);
+  }
+  bool has_several_in(const std::filesystem::path& storage) {
+    const std::lock_guard lock(mutex_);
+    return runs_[storage].size() > 1;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::filesystem::path, std::set<std::filesystem::path>> runs_;
+} runs_here;
 
 /// Of drivers that were killed. Their run is held by this one.
 void remove_markers(const std::filesystem::path& folder) {
@@ -90,7 +110,7 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
     take_up(plan, experiment);
   } else if (!plan.storage.empty()) {
     use_folder(RunFolder::make(spelled(plan.storage)), plan);
-    files_ = ReportFiles::begin(folder(), plan.space, params_of(plan, experiment), header_);
+    files_ = ReportFiles::begin(folder(), plan.space, params_of(plan, header_), header_);
     trackers_.open(folder());
     if (!over_.empty())
       note(not_gone_on_with(over_, folder(), experiment.scheduler().needs().counts_trials),
@@ -100,6 +120,7 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
     return;
   }
   report_at_ = already_ + report_every_;
+  runs_here.add(folder());
   remove_markers(folder());
   marker_ =
       folder() / fmt::format("{}{:016x}", kMarker, std::random_device()() * 0x9e3779b97f4a7c15u);
@@ -161,15 +182,14 @@ std::filesystem::path Witness::folder_to_take_up(const Plan& plan) {
 }
 
 /// Makes of an earlier run's journal one with more trials. -> its bytes.
-std::size_t Witness::extend(const Plan& plan, std::string& journal, std::size_t bytes) {
+std::size_t Witness::extend(std::string& journal, std::size_t bytes) {
   const auto had = trials_of(journal);
   const auto before = events_before(journal);
   const auto end = journal.find('\n');
   journal = numbered_line(header_, before) + journal.substr(end, bytes - end);
   remove_summary(folder());  // which says that the run is over
   replace_file(folder() / kJournalFile, journal, Sync::Yes);
-  write_params(folder(), params_of(plan, experiment_));
-  note(fmt::format("the run was begun with {}, and may have {} now", counted(had, "trial"),
+  note(fmt::format("the run was to have {}, and may have {} now", counted(had, "trial"),
                    trials_of(header_)),
        already_);
   return journal.size();
@@ -181,13 +201,14 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
   refuse_without_journal(folder());
   if (auto damage = damage_of_summary(folder()); !damage.empty())
     note(damage + ". The run goes by its journal, and writes the file anew at its end", already_);
-  const bool has_more = has_more_trials(open, header_);
+  takes_up_ = true;
+  has_more_ = has_more_trials(open, header_);
   Snapshot known;
   std::size_t bytes = 0;
   try {
     for_lines(open, {});  // also those that are not taken up
     open.resize(end_of_open(open));
-    if (has_more)
+    if (has_more_)
       refuse_more_trials(experiment, open, header_);
     else
       check_header(open, header_);
@@ -207,8 +228,7 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
                     folder().string(), refused.what(), instead_of_going_on(plan)));
   }
   already_ = known.now;
-  const auto changes = changes_of(plan, folder());
-  if (has_more) bytes = extend(plan, open, bytes);
+  if (has_more_) bytes = extend(open, bytes);
   open.resize(bytes);
   const auto lines = static_cast<std::uint64_t>(std::ranges::count(open, '\n'));
   const auto events = lines == 0 ? 0 : events_before(open) + lines - 1;
@@ -226,7 +246,6 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
          already_);
   }
   note(how_it_is_taken_up(experiment, folder(), already_), already_);
-  if (!is_over(experiment, overview_of(experiment, already_, 0))) note_changes(plan, changes);
 }
 
 /// The events of a journal that a snapshot does not know.
@@ -243,17 +262,21 @@ void Witness::see_again(std::string_view journal, const Snapshot& known, Experim
   apply_events(journal, experiment, see, known.events);
 }
 
-/// That trials of one run differ in what is not searched is allowed, and worth a line.
-void Witness::note_changes(const Plan& plan, const std::vector<std::string>& changes) {
-  if (changes.empty()) return;
-  for (const auto& change : changes) note(change, already_);
+/// Trials of one run may differ in what is not searched, and that is worth a line.
+void Witness::go_on_with_config(const Plan& plan) {
+  if (!takes_up_) return;
   auto params = read_params(folder());
-  params["config"] = to_json(plan.unsearched);
-  try {
-    write_params(folder(), params);
-  } catch (const std::runtime_error& failed) {
-    note(failed.what(), already_);
-  }
+  // As the file has them, where a text may have lost what is not UTF-8.
+  const auto now = parse(dump(to_json(plan.unsearched)), "the fields that are not searched");
+  const auto changes = change_config(params, now, experiment_.trials());
+  earlier_configs_ = earlier_configs_in(params);
+  const bool is_changed =
+      !changes.empty() && !is_over(experiment_, overview_of(experiment_, already_, 0));
+  if (!is_changed && !has_more_) return;
+  for (const auto& change : changes) note(change, already_);
+  auto written = params_of(plan, header_);
+  keep_earlier_configs(written, params);
+  write_params(folder(), written, Sync::Yes);
 }
 
 void Witness::see(const Event& event, const Trial* trial) {
@@ -334,12 +357,23 @@ void Witness::write_report(Seconds now, const PageState& page) {
   }
 }
 
+/// As Overview::how_to_go_on.
+std::string Witness::how_to_go_on() const {
+  if (!sweep_file_.empty() || !runs_here.has_several_in(folder().parent_path()))
+    return resume_command(sweep_file_, storage_, folder());
+  return fmt::format(
+      "tune::resume on that folder; this program has several runs in {}, of which .resume = true "
+      "takes the last, so give each search a .storage of its own",
+      folder().parent_path().string());
+}
+
 Outcome Witness::conclude(Seconds now) {
   const auto begun = experiment_.trials().size();
   if (const auto size = experiment_.searcher().size();
       size && begun < *size && !experiment_.closed())
     note(fmt::format("the searcher had no more after {} of {}", begun, counted(*size, "trial")),
          now);
+  if (const auto unjudged = none_was_judged(experiment_); !unjudged.empty()) note(unjudged, now);
   write_summary(now);
   const auto tell = [&](const std::string& what) { say(what, now); };
   if (keeper_ && trouble_.empty()) tidying_.finish(*keeper_, experiment_, tell, {});
@@ -349,12 +383,13 @@ Outcome Witness::conclude(Seconds now) {
   auto overview = overview_of(experiment_, now, 0);
   if (elsewhere_.empty()) overview.folder = folder().string();
   overview.best_checkpoint = names_.path_of(overview.best_checkpoint);
-  overview.resume_command = resume_command(sweep_file_, storage_, folder());
+  overview.how_to_go_on = how_to_go_on();
   overview.notices.insert(overview.notices.end(), notices_.begin(), notices_.end());
   display_.finish(experiment_, overview);
   auto outcome = outcome_of(experiment_, now, names_);
   outcome.summary = render_summary(overview, {});
   outcome.folder = overview.folder;
+  outcome.earlier = earlier_configs_;
   return outcome;
 }
 

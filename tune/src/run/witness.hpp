@@ -12,10 +12,10 @@
 #include <troupe/tune/detail/search.hpp>
 
 #include "output/display.hpp"
+#include "output/folder/run_folder.hpp"
 #include "output/html/html_report.hpp"
 #include "output/html/run_record.hpp"
 #include "output/report_files.hpp"
-#include "output/run_folder.hpp"
 #include "output/trackers/trackers.hpp"
 #include "run/checkpoints/checkpoint_keeper.hpp"
 #include "run/checkpoints/checkpoint_names.hpp"
@@ -33,6 +33,10 @@ class Witness {
   Witness(const Plan& plan, Experiment& experiment);
   ~Witness();
 
+  /// Of a run that was taken up, once the experiment has taken back what was under way: says and keeps
+  /// in which fields that are not searched the attempts that follow differ from those before. Throws
+  /// std::runtime_error where that can not be written.
+  void go_on_with_config(const Plan& plan);
   void see(const Event& event, const Trial* trial);
   /// What it has seen is in the journal.
   void keep() {
@@ -67,8 +71,7 @@ class Witness {
   void use_folder(RunFolder folder, const Plan& plan);
   void take_up(const Plan& plan, Experiment& experiment);
   void see_again(std::string_view journal, const Snapshot& known, Experiment& experiment);
-  void note_changes(const Plan& plan, const std::vector<std::string>& changes);
-  std::size_t extend(const Plan& plan, std::string& journal, std::size_t bytes);
+  std::size_t extend(std::string& journal, std::size_t bytes);
   void take_up_rest(const Snapshot& snapshot);
   void take_snapshot(Seconds now);
   void look_at_folder(Seconds now);
@@ -76,6 +79,7 @@ class Witness {
   void write_summary(Seconds now);
   void write_report(Seconds now, const PageState& page);
   void show_under_way(Seconds now);
+  std::string how_to_go_on() const;
 
   const Experiment& experiment_;
   const SearchSpace space_;
@@ -103,7 +107,10 @@ class Witness {
   Seconds already_{0};
   Seconds looked_at_{-1};
   std::filesystem::path over_;  // an earlier run that is not gone on with
-  std::string trouble_;         // with the files, when they were looked at last
+  bool takes_up_ = false;       // an earlier run, as the next
+  bool has_more_ = false;       // trials than that
+  std::vector<EarlierConfig> earlier_configs_;
+  std::string trouble_;  // with the files, when they were looked at last
   std::vector<std::string> notices_;
 };
 

@@ -1,6 +1,7 @@
 #include "text/json.hpp"
 
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <stdexcept>
 
@@ -98,6 +99,11 @@ Json parse(std::string_view text, std::string_view what) {
   if (json.is_discarded())
     throw std::invalid_argument(fmt::format("not {}: '{}'", what, text.substr(0, 80)));
   return json;
+}
+
+Json json_in(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return Json::parse(in, nullptr, /*allow_exceptions=*/false);
 }
 
 std::string dump(const Json& json) {

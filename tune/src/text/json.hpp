@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <string>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -30,6 +32,8 @@ Metrics metrics_from(const Json& json);
 
 /// Parses one text; throws std::invalid_argument with `what` it should have been.
 Json parse(std::string_view text, std::string_view what);
+/// What a file holds; a discarded value, which is of no kind, where it can not be read or is no JSON.
+Json json_in(const std::filesystem::path& file);
 /// One line, with what is not UTF-8 replaced: a text may be anything.
 std::string dump(const Json& json);
 

@@ -1,4 +1,5 @@
 #include <troupe/detail/cluster_nodes.hpp>
+#include <troupe/detail/private_cluster.hpp>
 
 #include <memory>
 #include <variant>
@@ -24,6 +25,11 @@ ClusterNode node_from(const json& row) {
 }
 
 }  // namespace
+
+bool is_cluster_private() {
+  const auto* process = runtime::Process::maybe();
+  return process && process->identity().is_private;
+}
 
 ObjectPtr ask_for_nodes() {
   auto* process = runtime::Process::maybe();

@@ -33,11 +33,11 @@ Results<Config> results_of(Outcome outcome, const Config& base) {
 ///   const auto earlier = tune::load<Config>("results/run-1");
 ///   const auto results = tune::run<train>({..., .known = earlier.known(), .searcher = tune::tpe()});
 ///
-/// `folder`: the run's, or the one in which it is run-N; of several the highest N. `base`: the fields of
-/// each configuration that the run did not search; without it they have what the run gave them with
-/// `.config` (of a run that went on with another one, the last), where its folder says so and Config can
-/// still hold that, else their defaults. What runs still is Running in its trials, and so is
-/// what ran when a run was killed. Writes nothing; needs no cluster. Any thread.
+/// `folder`: the run's, or the one in which it is run-N; of several the highest N. `base`: the fields
+/// of each configuration that the run did not search; without it they have what `.config` gave the
+/// trial, where the run's folder says so and Config can still hold that, else their defaults. What
+/// runs still is Running in its trials, and so is what ran when a run was killed. Writes nothing;
+/// needs no cluster. Any thread.
 /// Throws std::runtime_error, with the file, where there is no run or it can not be read, and
 /// std::invalid_argument where it searched a field that Config does not have. Cost: linear in the
 /// length of the run's journal and its snapshot.
@@ -46,7 +46,9 @@ Results<Config> load(const std::filesystem::path& folder, const Config& base) {
   if constexpr (!detail::kIsConfiguration<Config>) {
     std::abort();  // the compiler has said why, and no program comes of it
   } else {
-    return detail::results_of(detail::loaded(folder), base);
+    auto outcome = detail::loaded(folder);
+    outcome.earlier.clear();
+    return detail::results_of(std::move(outcome), base);
   }
 }
 template <class Config>

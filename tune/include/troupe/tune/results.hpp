@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -32,6 +33,25 @@ struct BestOf {
 };
 
 namespace detail {
+/// What `.config` had before a run was gone on with, with another one.
+struct EarlierConfig {
+  std::vector<int> attempts = {};  ///< of each trial by id, until then
+  Configuration unsearched = {};   ///< the fields that have another value since
+};
+/// Of the trial's last attempt; as many: it had the run's last `.config`. It had that of the later ones
+/// as far as this one does not say.
+std::size_t config_of_attempt(const std::vector<EarlierConfig>& earlier, const Trial& trial);
+
+/// What each of them had in all fields, and `last` behind them.
+template <class Config>
+std::vector<Config> all_configs(const std::vector<EarlierConfig>& earlier, const Config& last) {
+  std::vector<Config> all{last};
+  for (auto each = earlier.rbegin(); each != earlier.rend(); ++each)
+    all.push_back(with_unsearched(all.back(), each->unsearched));
+  std::ranges::reverse(all);
+  return all;
+}
+
 /// The results of a run, without the type of its configurations.
 struct Outcome {
   Objective objective = {};
@@ -40,6 +60,7 @@ struct Outcome {
   std::optional<TrialId> best = {};  ///< of BestOf{}
   std::vector<TrialId> pareto = {};  ///< the front, in its order
   Configuration unsearched = {};  ///< of a loaded run: Plan::unsearched, where its folder has that
+  std::vector<EarlierConfig> earlier = {};
   std::vector<RungSummary> rungs = {};
   std::string ended_early = {};    ///< why, for people
   std::optional<int> signal = {};  ///< that came while the run was active
@@ -72,7 +93,9 @@ TrialId best_of(const Outcome& outcome, const BestOf& which);
 /// One trial, with its configuration in the program's own type.
 template <class Config>
 struct TrialResult {
-  /// The configuration with which the function made its best report; see Results::schedule()
+  /// The configuration with which the function made its best report; see Results::schedule(). A field
+  /// that is not searched has what Options::config gave the trial's last attempt: also where the run
+  /// was gone on with another value since, if a file can have the old one.
   Config config;
   Trial trial;
   std::string text;  ///< what << prints
@@ -98,15 +121,18 @@ template <class Config>
 class Results {
  public:
   Results(detail::Outcome outcome, const Config& base) : outcome_{std::move(outcome)} {
+    const auto configs = detail::all_configs(outcome_.earlier, base);
     for (const auto& trial : outcome_.trials) {
-      trials_.push_back({configured(base, config_of_best(trial)), trial,
+      const auto& unsearched = configs[detail::config_of_attempt(outcome_.earlier, trial)];
+      trials_.push_back({configured(unsearched, config_of_best(trial)), trial,
                          detail::describe(trial, outcome_.objective)});
     }
     for (const auto id : outcome_.pareto) {
       front_.push_back(trials_[id]);
       if (outcome_.objectives.empty()) continue;
-      front_.back().config = configured(base, config_of_values(front_.back().trial));
-      front_.back().text = detail::describe_values(front_.back().trial, outcome_.objectives);
+      auto& [config, trial, text] = front_.back();
+      config = configured(std::move(config), config_of_values(trial));
+      text = detail::describe_values(trial, outcome_.objectives);
     }
   }
 

@@ -166,6 +166,7 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
             {"mode", objective.mode == Mode::Max ? "max" : "min"},
             {"seconds", now.count()},
             {"ended_early", experiment.closed() ? Json(experiment.why_closed()) : Json()},
+            {"not_begun", not_begun(experiment)},
             {"best", best ? Json(best->id) : Json()},
             {"best_checkpoint", best ? best->best_checkpoint : ""},
             {"fields", Json::array()},

@@ -12,15 +12,17 @@ function progress() {
 }
 
 function drawHead() {
-  document.getElementById("title").textContent = `${data.title}: ${minimise ? "lowest" : "highest"} ${data.metric}`;
+  document.getElementById("title").textContent = data.objectives.length > 1 ? `${data.title}: ${data.objectives.map(({ metric, mode }) => `${mode === "min" ? "low" : "high"} ${metric}`).join(", ")}` : `${data.title}: ${minimise ? "lowest" : "highest"} ${data.metric}`;
   const counts = {};
   for (const trial of data.trials) counts[trial.status] = (counts[trial.status] || 0) + 1;
   const parts = Object.entries(counts).map(([status, count]) => `${count} ${status}`);
+  if (data.not_begun) parts.push(`${data.not_begun} not begun`);
   const early = data.ended_early ? `; ended early: ${data.ended_early}` : "";
   document.getElementById("summary").textContent = `${data.trials.length} trials in ${seconds(data.seconds)}: ${parts.join(", ")}${early}${progress()}`;
   const best = data.trials.find((trial) => trial.id === data.best);
   const checkpoint = data.best_checkpoint ? `; checkpoint ${data.best_checkpoint}` : "";
-  document.getElementById("best").textContent = best ? "Best: " + about(best) + checkpoint : "No best trial: " + (data.trials.some((trial) => trial.best !== null) ? "each that reported a finite value failed." : "none reported a finite value.");
+  const front = data.objectives.length > 1 ? `Pareto front: ${data.pareto.length} of ${data.trials.length} trials; ${minimise ? "lowest" : "highest"} ${data.metric}: ` : "Best: ";
+  document.getElementById("best").textContent = best ? front + about(best) + checkpoint : "No best trial: " + (data.trials.some((trial) => trial.best !== null) ? "each that reported a finite value failed." : "none reported a finite value.");
 }
 
 function drawHistory() {
@@ -49,7 +51,7 @@ function drawPareto() {
   const limits = data.constraints.map(({ metric, bound, limit }) => `${metric} ${bound} ${short(limit)}`).join(", ");
   const among = limits ? `trial that keeps to the limits (${limits})` : "trial";
   const hollow = limits ? " The hollow ones are beyond the limits." : "";
-  const parent = section("pareto", "Pareto front", `The last values of ${names[0]} and ${names[1]} of each trial; the marked ones no other ${among} is better than in all of ${names.join(", ")}.${hollow}`);
+  const parent = section("pareto", "Pareto front", `The last values of ${names[0]} and ${names[1]} of each trial; of the marked ones, no other ${among} is at least as good in all of ${names.join(", ")} and better in one.${hollow}`);
   const svg = plot(parent, 560, 300);
   const trials = data.trials.filter((trial) => trial.values.length > 1 && finite(trial.values.slice(0, 2)).length === 2);
   const along = [0, 1].map((index) => trials.map((trial) => trial.values[index]));

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "output/earlier_run.hpp"
+#include "output/folder/earlier_run.hpp"
 #include "run/checkpoints/checkpoint_names.hpp"
 #include "text/format.hpp"
 

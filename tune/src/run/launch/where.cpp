@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <troupe/detail/private_cluster.hpp>
+
 #include "text/format.hpp"
 
 namespace troupe::tune {
@@ -14,6 +16,7 @@ constexpr std::size_t kMostRanks = 4;
 std::string said(const troupe::detail::RankSign& sign) {
   if (!sign.last_line.empty()) return fmt::format("last printed '{}'", sign.last_line);
   if (sign.process == 0) return "runs";
+  if (troupe::detail::is_cluster_private()) return "has shown no line here";
   return fmt::format("has shown no line here (`troupe logs process {}` has its log)", sign.process);
 }
 

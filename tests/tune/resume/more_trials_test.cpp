@@ -97,7 +97,7 @@ TEST_CASE("a run that is given more trials decides as one that had them from its
   const auto more = tune::run<trains>(with(folder, 14));
   CHECK(more.folder() == first.folder());
   CHECK(decisions_of(more) == expected);
-  CHECK_THAT(more.summary(), Contains("the run was begun with 8 trials, and may have 14 now"));
+  CHECK_THAT(more.summary(), Contains("the run was to have 8 trials, and may have 14 now"));
   CHECK_THAT(content_of(first.folder() / "params.json"), Contains("\"trials\": 14"));
   CHECK(runs_in(folder) == 1);
 

@@ -9,8 +9,8 @@
 
 #include <troupe/tune.hpp>
 
-#include "output/earlier_run.hpp"
-#include "output/run_folder.hpp"
+#include "output/folder/earlier_run.hpp"
+#include "output/folder/run_folder.hpp"
 #include "run/checkpoints/checkpoint_names.hpp"
 #include "support/temporary_folder.hpp"
 

@@ -1,4 +1,4 @@
-#include "output/run_folder.hpp"
+#include "output/folder/run_folder.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -20,7 +20,7 @@
 
 #include <troupe/tune/detail/checks.hpp>
 
-#include "output/earlier_run.hpp"
+#include "output/folder/earlier_run.hpp"
 
 namespace troupe::tune {
 namespace fs = std::filesystem;

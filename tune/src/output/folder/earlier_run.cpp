@@ -1,4 +1,4 @@
-#include "output/earlier_run.hpp"
+#include "output/folder/earlier_run.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "output/run_folder.hpp"
+#include "output/folder/run_folder.hpp"
 #include "text/json.hpp"
 
 namespace troupe::tune {

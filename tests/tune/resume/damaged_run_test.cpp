@@ -13,7 +13,7 @@
 #include <troupe/tune.hpp>
 #include <troupe/tune/detail/look.hpp>
 
-#include "output/earlier_run.hpp"
+#include "output/folder/earlier_run.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace damaged_run_test {
