@@ -191,7 +191,7 @@ void refuse_braces_of_no_type() {
 struct PartOfNoType {
   template <class Part>
   PartOfNoType(const Part&) {
-    refuse_braces_of_no_type<(sizeof(Part) > 0)>();
+    refuse_braces_of_no_type<!std::is_void_v<Part>>();
   }
 };
 /// No value without braces converts to it.
