@@ -1,5 +1,6 @@
 // compiles: what the compiler's messages for other programs must not take for a mistake
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ struct Config {
   bool is_small() const { return n < 3; }
 };
 using Dim = tune::Dim<Config>;
+
+struct Layer {
+  int width = 64;
+  double dropout = 0;
+};
 
 struct OwnKey {
   operator tune::Key<Config>() const { return &Config::n; }
@@ -50,4 +56,15 @@ int main() {
   tune::choice({1.0, 2.0});
   tune::choice({{1, 2}, {3}});
   tune::choice({tune::Scalar(1), "a"});
+  tune::choice({0.5, "auto"});
+  tune::ordinal({1, 0.5});
+  tune::grid({std::string("a"), "b"});
+  tune::choice({std::optional<double>(), std::optional(0.5)});
+  tune::choice<std::optional<double>>({std::nullopt, 0.5});
+  // The type of the first is that of all.
+  tune::choice({Layer{64, 0.1}, {128, 0.2}});
+  tune::ordinal({Layer{64, 0.1}, {128}, {}});
+  tune::grid({std::vector{1, 2}, {3}});
+  tune::choice({std::optional(0.5), {}});
+  tune::choice({});
 }

@@ -1,4 +1,4 @@
-// refused: braces in braces have no type of their own
+// refused: the values in these braces are of no one type
 #include <troupe/tune.hpp>
 
 namespace tune = troupe::tune;

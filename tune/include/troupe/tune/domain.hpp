@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <cstdlib>
 #include <initializer_list>
 #include <optional>
 #include <ranges>
@@ -180,24 +181,27 @@ auto as_vectors(std::initializer_list<std::initializer_list<Part>> values) {
   return vectors;
 }
 
-/// `is_used` is true: for the compiler's message, once for all that it is about.
+/// Any value, or braces around any: only overloads that refuse with a message of their own take it.
+struct Anything {
+  template <class Value>
+  Anything(const Value&) {}
+  Anything(std::initializer_list<Anything>) {}
+};
+
+struct Braces {
+  Braces(std::initializer_list<Anything>) {}
+};
+
+/// The compiler's message; `is_used` is true.
 template <bool is_used>
-void refuse_braces_of_no_type() {
+Domain refuse_values_of_no_type() {
   static_assert(!is_used,
-                "troupe: braces in braces have no type of their own: name it, as in "
-                "tune::choice<Layer>({{64, 0.1}, {128, 0.2}}), or leave the inner ones away");
+                "troupe: the values in these braces are of no one type: name it, as in "
+                "tune::choice<Layer>({{64, 0.1}, {128, 0.2}}) or "
+                "tune::choice<std::optional<double>>({std::nullopt, 0.5}); braces around a single "
+                "value can be left away");
+  std::abort();
 }
-/// Stands in one of several inner braces that are no lists of one type.
-struct PartOfNoType {
-  template <class Part>
-  PartOfNoType(const Part&) {
-    refuse_braces_of_no_type<!std::is_void_v<Part>>();
-  }
-};
-/// No value without braces converts to it.
-struct OfNoType {
-  OfNoType(std::initializer_list<PartOfNoType>) {}
-};
 }  // namespace detail
 
 /// The three above for values of one type: numbers, truth values, text, enumerators, and
@@ -244,14 +248,38 @@ template <int = 0, detail::InBraces Part>
 Domain grid(std::initializer_list<std::initializer_list<Part>> values) {
   return grid(detail::as_vectors(values));
 }
-/// The compiler's message for braces that could be of any type; without any, the domain is empty.
-inline Domain choice(std::initializer_list<detail::OfNoType>) {
-  return choice(std::vector<Scalar>{});
+/// Of braces that no other overload takes: each of these is better.
+template <bool is_used = true>
+Domain choice(const detail::Braces&) {
+  return detail::refuse_values_of_no_type<is_used>();
 }
-inline Domain ordinal(std::initializer_list<detail::OfNoType>) {
-  return ordinal(std::vector<Scalar>{});
+template <bool is_used = true>
+Domain ordinal(const detail::Braces&) {
+  return detail::refuse_values_of_no_type<is_used>();
 }
-inline Domain grid(std::initializer_list<detail::OfNoType>) { return grid(std::vector<Scalar>{}); }
+template <bool is_used = true>
+Domain grid(const detail::Braces&) {
+  return detail::refuse_values_of_no_type<is_used>();
+}
+/// The compiler's message for values without braces.
+template <class... Values>
+requires(sizeof...(Values) > 1) Domain choice(const Values&...) {
+  static_assert(sizeof...(Values) == 0,
+                "troupe: the values stand in braces: tune::choice({1, 2, 3})");
+  std::abort();
+}
+template <class... Values>
+requires(sizeof...(Values) > 1) Domain ordinal(const Values&...) {
+  static_assert(sizeof...(Values) == 0,
+                "troupe: the values stand in braces: tune::ordinal({1, 2, 3})");
+  std::abort();
+}
+template <class... Values>
+requires(sizeof...(Values) > 1) Domain grid(const Values&...) {
+  static_assert(sizeof...(Values) == 0,
+                "troupe: the values stand in braces: tune::grid({1, 2, 3})");
+  std::abort();
+}
 
 /// "loguniform(0.001, 1)", "uniform(0, 1, 0.25)", "choice(32, 64)".
 std::string to_string(const Domain& domain);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -51,6 +52,14 @@ class Scalar {
   Scalar(std::string text) : value_{std::move(text)} {}
   Scalar(std::string_view text) : value_{std::string(text)} {}
   Scalar(const char* text) : value_{std::string(text)} {}
+  /// The compiler's message for what is no value in C++.
+  template <std::same_as<std::nullptr_t> Null>
+  Scalar(Null) {
+    static_assert(!std::same_as<Null, std::nullptr_t>,
+                  "troupe: nullptr is no value of a field: a field that may have none is a "
+                  "std::optional, and "
+                  "tune::choice<std::optional<double>>({std::nullopt, 0.5}) has both");
+  }
 
   const Value& value() const { return value_; }
   friend bool operator==(const Scalar&, const Scalar&) = default;

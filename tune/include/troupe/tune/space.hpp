@@ -70,16 +70,6 @@ template <class Name, class Config>
 concept Names = std::is_array_v<Name> || std::is_member_object_pointer_v<Name> ||
     std::convertible_to<const Name&, Key<Config>>;
 
-/// Two parts in braces, or more, that are in place of a domain.
-struct BracesForDomain {
-  template <class... Parts>
-  requires(sizeof...(Parts) > 1) BracesForDomain(const Parts&...) {
-    static_assert(sizeof...(Parts) == 0,
-                  "troupe: braces are no domain: write tune::choice({64, 128}) for one of these "
-                  "values, or tune::uniform(0, 1); a constant list is a std::vector{64, 128}");
-  }
-};
-
 /// In place of a value that the compiler has refused.
 template <class Value>
 Value refused() {
@@ -173,14 +163,14 @@ struct Dim {
       Dim(Key<Config> its_key, const Other&, Condition = {})
       : key{its_key}, domain{0} {
     static_assert(
-        std::is_void_v<Other>,
+        std::is_void_v<Other> || !detail::kIsConfiguration<Config>,
         "troupe: a field of a space holds a domain, such as tune::uniform(0, 1), a "
         "constant, or what a function of `const Config&` returns: a number, a truth "
         "value, text, an enumerator, or a std::vector, std::array, std::optional or plain "
         "struct of these");
   }
 
-  /// The compiler's messages for what is no condition, for braces, and for what names no field.
+  /// The compiler's messages for what is no condition, no domain and no name of a field.
   template <class Holds, class When>
   requires(!detail::Decides<When, Config>) Dim(Key<Config>, const Holds&, const When&)
       : Dim{detail::refused<Dim>()} {
@@ -188,7 +178,32 @@ struct Dim {
                   "troupe: behind the domain of a field stands its condition, a function of `const "
                   "Config&` that returns a bool, and no text");
   }
-  Dim(Key<Config>, const detail::BracesForDomain&, Condition = {}) : Dim{detail::refused<Dim>()} {}
+  template <bool is_used = true>
+  Dim(Key<Config>, const detail::Braces&, Condition = {}) : Dim{detail::refused<Dim>()} {
+    static_assert(!is_used,
+                  "troupe: braces are no domain: write tune::choice({64, 128}) for one of these "
+                  "values, or tune::uniform(0, 1); a constant list is a std::vector{64, 128}; a "
+                  "field of a struct in the configuration is named \"optimizer.lr\"");
+  }
+  template <class Name>
+  requires detail::Names<Name, Config> Dim(const Name&) : Dim{detail::refused<Dim>()} {
+    static_assert(
+        std::is_void_v<Name>,
+        "troupe: behind the name of a field stands what it holds: {\"lr\", tune::uniform(0, 1)}");
+  }
+  template <std::same_as<Domain> Holds>
+  Dim(const Holds&) : Dim{detail::refused<Dim>()} {
+    static_assert(std::is_void_v<Holds>,
+                  "troupe: a field of a space begins with its name: {\"lr\", tune::uniform(0, 1)}");
+  }
+  template <class Field, class Other, class... Rest>
+  requires(!std::same_as<Other, Config>) Dim(Field Other::*, const Rest&...)
+      : Dim{detail::refused<Dim>()} {
+    static_assert(
+        std::is_void_v<Other>,
+        "troupe: this is a field of another struct than the space's configuration; a field "
+        "of a struct in the configuration is named \"optimizer.lr\"");
+  }
   template <class Name, class... Rest>
   requires(!detail::Names<Name, Config> && !std::same_as<Name, Dim> && sizeof...(Rest) > 0)
       Dim(const Name&, const Rest&...)

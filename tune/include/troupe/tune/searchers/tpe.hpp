@@ -16,7 +16,7 @@ struct TpeOptions {
   std::uint64_t startup_trials = 10;
   /// Drawn from the model of the good trials for each suggestion, of which the best is taken; at
   /// least 1. Where none is named: 48 of the joint model, 10 of each field by itself.
-  std::optional<std::size_t> candidates;
+  std::optional<std::size_t> candidates = {};
   /// One model of all fields together, which sees that good values of one field go with good values
   /// of another. Otherwise each field is modelled by itself.
   bool multivariate = true;
@@ -30,7 +30,7 @@ struct TpeOptions {
   /// How many times narrower the kernels of numbers are than the gaps between trials: above 1, the
   /// search stays nearer to what it has found. Above 0; where none is named: 1.1 in the joint model,
   /// 1.25 for each field by itself.
-  std::optional<double> narrowing;
+  std::optional<double> narrowing = {};
 };
 
 /// Tree-structured Parzen estimators (Bergstra, Bardenet, Bengio and Kegl, 2011, "Algorithms for

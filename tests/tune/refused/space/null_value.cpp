@@ -1,0 +1,15 @@
+// refused: nullptr is no value of a field
+#include <troupe/tune.hpp>
+
+namespace tune = troupe::tune;
+
+struct Config {
+  double lr = 0.1;
+};
+
+void trains(tune::Context& ctx, const Config& config) { ctx.report({{"loss", config.lr}}); }
+
+int main() {
+  tune::run<trains>(
+      {.space = {{"lr", tune::choice({nullptr, 0.5})}}, .trials = 3, .metric = "loss"});
+}
