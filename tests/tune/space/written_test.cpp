@@ -200,6 +200,37 @@ TEST_CASE("a field takes the values of its type, by their text too", "[tune][spa
   static_assert(!detail::is_written<std::optional<std::optional<int>>>());
 }
 
+TEST_CASE("a field that may have no value is found among its domain's values, wherever none stands",
+          "[tune][space][written]") {
+  struct Absent {
+    std::optional<double> clip = {};
+    std::optional<int> cap = {};
+    std::optional<Activation> after = {};
+    std::optional<Layer> layer = {};
+    std::optional<double> rate = {};
+  };
+  const Space<Absent> space{
+      {"clip", choice<std::optional<double>>({std::nullopt, 0.5, 1.0})},
+      {"cap", ordinal<std::optional<int>>({std::nullopt, 5})},
+      {"after", grid<std::optional<Activation>>({std::nullopt, Activation::Tanh})},
+      {"layer", choice<std::optional<Layer>>({std::nullopt, Layer{2, true}})},
+      {"rate", uniform(0, 1)}};
+  const auto found = [&](const Absent& config) { return searched_part(space, config); };
+  CHECK(found({0.5, 5, Activation::Tanh, Layer{2, true}, 0.25}) ==
+        Configuration{{"clip", 0.5},
+                      {"cap", 5},
+                      {"after", "Tanh"},
+                      {"layer", "{width: 2, norm: true}"},
+                      {"rate", 0.25}});
+  CHECK(
+      found({.rate = 0}) ==
+      Configuration{
+          {"clip", "none"}, {"cap", "none"}, {"after", "none"}, {"layer", "none"}, {"rate", 0.0}});
+  CHECK_THROWS_WITH(found({.cap = 6, .rate = 0}),
+                    Contains("field 'cap' holds 6, which is not in ordinal(none, 5)"));
+  CHECK_THROWS_WITH(found({}), Contains("field 'rate' holds none, which is not in uniform(0, 1)"));
+}
+
 TEST_CASE("a struct is searched as a whole, or in its fields, and not both",
           "[tune][space][written]") {
   CHECK_THROWS_WITH(

@@ -170,12 +170,8 @@ Scalar value_in(std::string_view name, const Domain& domain, const Field& field)
     };
     if (domain.kind() == Domain::Kind::Constant) return domain.values().front();
     if constexpr (kIsOptional<Field>) {
-      if (field) {
-        if (as_scalar(*field) == Scalar("none")) refuse_none();
-        return value_in(name, domain, *field);
-      }
-      if (domain.contains(Scalar("none"))) return Scalar("none");
-      refuse_outside(name, "none", domain);
+      if (field && as_scalar(*field) == Scalar("none")) refuse_none();
+      if (field && domain.range()) return value_in(name, domain, *field);
     }
     if constexpr (std::is_integral_v<Field> && !std::is_same_v<Field, bool>) {
       // Not by way of a double, which has not all of them.
