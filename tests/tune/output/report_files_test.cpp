@@ -53,7 +53,7 @@ TEST_CASE("Python reads every report, as CSV and as JSON lines, and finds the sa
           "[tune][reports]") {
   TemporaryFolder folder;
   auto experiment = search();
-  auto files = ReportFiles::begin(folder.path(), kSpace, {{"seed", 1}}, "{}");
+  auto files = ReportFiles::begin(folder.path(), kSpace, RunParams(Json{{"seed", 1}}, {}), "{}");
   run(experiment, files);
   CHECK(files.flush().empty());
   files.write_summary(experiment, Seconds(5));
@@ -101,7 +101,7 @@ TEST_CASE("Python finds two metrics in two columns and keys, whatever their name
           "[tune][reports]") {
   TemporaryFolder folder;
   auto experiment = search();
-  auto files = ReportFiles::begin(folder.path(), kSpace, {{"seed", 1}}, "{}");
+  auto files = ReportFiles::begin(folder.path(), kSpace, RunParams(Json{{"seed", 1}}, {}), "{}");
   experiment.observe([&](const Event& event, const Trial* trial) { files.write(event, trial); });
   const Metrics metrics{{"a,b", 0},           {"a\"b", 1},   {"a\nb", 2},
                         {"a\r\nb", 3},        {"a\xff", 4},  {"a\xfe", 5},
@@ -127,7 +127,7 @@ TEST_CASE("the journal on disk gives the state of the run", "[tune][reports]") {
   TemporaryFolder folder;
   auto experiment = search(), again = search();
   auto files = ReportFiles::begin(
-      folder.path(), kSpace, {},
+      folder.path(), kSpace, RunParams(Json::object(), {}),
       journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
   run(experiment, files);
   const auto before = content_of(folder.path() / "journal.jsonl");
@@ -155,7 +155,7 @@ TEST_CASE("Python reads who took over whom, and the schedule that won", "[tune][
   Experiment experiment({.objective = {"accuracy", Max}},
                         std::make_unique<GridSearcher>(space, 1, 1),
                         std::make_unique<ScriptedScheduler>(takes_over_once));
-  auto files = ReportFiles::begin(folder.path(), space, {}, "{}");
+  auto files = ReportFiles::begin(folder.path(), space, RunParams(Json::object(), {}), "{}");
   experiment.observe([&](const Event& event, const Trial* trial) { files.write(event, trial); });
   for (TrialId trial = 0; trial < 2; ++trial) {
     experiment.next(Seconds(0));

@@ -77,6 +77,12 @@ TEST_CASE("a preview says where the best value came from only if there is one",
              Catch::EndsWith("  1 step in 1 launch\n  the places were busy 100 % of the time\n"));
 }
 
+TEST_CASE("a preview has the notices that its run would end with", "[tune][simulate]") {
+  const auto preview = of_five(tune::asha({.max_t = 27, .eta = 3, .grace = 9}), 5);
+  REQUIRE(preview.notices.size() == 1);
+  CHECK_THAT(preview.notices[0], Catch::StartsWith("no trial came to the first rung, at t=9"));
+}
+
 TEST_CASE("a preview counts who reaches each rung and who comes furthest", "[tune][simulate]") {
   using All = std::vector<tune::Reached>;
   const auto judged = of_five(tune::asha({.max_t = 8, .eta = 2, .grace = 2}), 100);

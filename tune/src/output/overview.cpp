@@ -129,6 +129,20 @@ void note_error(Overview& overview, const Trial& trial) {
   }
 }
 
+/// Whether the trials have all ended before the first rung.
+bool was_none_judged(const Overview& overview) {
+  const auto is_empty = [](const RungSummary& rung) { return rung.reached == 0; };
+  return overview.count(Status::Terminated) > 0 && !overview.rungs.empty() &&
+         std::ranges::all_of(overview.rungs, is_empty);
+}
+
+std::string none_was_judged(const std::vector<RungSummary>& rungs) {
+  return fmt::format(
+      "no trial came to the first rung, at t={}: the scheduler has compared none of them; let it "
+      "judge earlier, or let trials report more often",
+      std::ranges::min(rungs, {}, &RungSummary::t).t);
+}
+
 }  // namespace
 
 std::string_view status_text(Status status, bool is_abandoned) {
@@ -195,6 +209,8 @@ Overview overview_of(const Experiment& experiment, Seconds now, std::size_t most
   if (most_rows == 0) show_front(overview, experiment);  // a table, drawn again and again, has none
   overview.notices = experiment.notices();
   overview.rungs = experiment.rungs();
+  if (is_over(experiment, overview) && !experiment.closed() && was_none_judged(overview))
+    overview.notices.push_back(none_was_judged(overview.rungs));
   overview.ended_early = experiment.why_closed();
   overview.may_go_on = experiment.closed() && !experiment.ended_as_asked();
   return overview;

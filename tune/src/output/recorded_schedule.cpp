@@ -10,7 +10,7 @@
 #include "experiment/journal_lines.hpp"
 #include "experiment/trial_json.hpp"
 #include "output/folder/earlier_run.hpp"
-#include "run/snapshot.hpp"
+#include "run/earlier/snapshot.hpp"
 #include "text/json.hpp"
 #include "text/names.hpp"
 

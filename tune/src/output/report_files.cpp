@@ -50,10 +50,10 @@ ReportFiles::ReportFiles(std::filesystem::path folder, CsvFile table)
       table_{std::move(table)} {}
 
 ReportFiles ReportFiles::begin(std::filesystem::path folder, const SearchSpace& space,
-                               const Json& params, const std::string& header) {
+                               const RunParams& params, const std::string& header) {
   CsvFile table(folder / kTable, columns(space));
   ReportFiles files(std::move(folder), std::move(table));
-  write_params(files.folder_, params);
+  params.write(files.folder_);
   files.begin_journal(header, 0);
   return files;
 }

@@ -12,15 +12,16 @@
 
 #include "output/append_file.hpp"
 #include "output/csv.hpp"
+#include "output/folder/params.hpp"
 #include "text/json.hpp"
 
 namespace troupe::tune {
 
 /// What a run leaves in its folder. Owned by the run, used by its thread.
 ///
-///   params.json    the search, as it is now (output/folder/params.hpp)
+///   params.json    the search, as it is now (RunParams)
 ///   journal.jsonl  every event, or those since the snapshot: the state of the search is a function of both
-///   snapshot.jsonl once the journal has become long: the state of the search before it (run/snapshot.hpp)
+///   snapshot.jsonl once the journal has become long: the state of the search before it (run/earlier/snapshot.hpp)
 ///   reports.jsonl  a report a line: trial, t, configuration, metrics, decision and why
 ///   reports.csv    the same as a table; configuration in columns "config/NAME", a metric in a column of its own name
 ///                  ("metric/NAME" where that is another column's), new columns at the right end
@@ -33,7 +34,7 @@ class ReportFiles {
  public:
   /// Of a new run. Throws std::runtime_error with the path and the cause.
   static ReportFiles begin(std::filesystem::path folder, const SearchSpace& space,
-                           const Json& params, const std::string& header);
+                           const RunParams& params, const std::string& header);
   /// How far the files were when a snapshot was taken.
   struct Mark {
     std::uintmax_t line_bytes = 0;  ///< of reports.jsonl

@@ -16,10 +16,10 @@
 #include "output/folder/run_folder.hpp"
 #include "output/html/html_report.hpp"
 #include "output/render.hpp"
+#include "run/earlier/snapshot.hpp"
+#include "run/earlier/taking_up.hpp"
 #include "run/prepare.hpp"
-#include "run/snapshot.hpp"
 #include "run/sweep_words.hpp"
-#include "run/taking_up.hpp"
 #include "text/json.hpp"
 
 namespace troupe::tune::detail {
@@ -187,7 +187,7 @@ RunLook look_at_recorded(const std::filesystem::path& folder, const std::string&
   auto summary = json_in(folder / "summary.json");
   const bool is_usable = holder.empty() && summary.is_object() && damage_of_summary(folder).empty();
   if (!is_usable) summary = Json::object();
-  const auto params = read_params(folder);
+  const auto params = RunParams::in(folder);
   const auto earlier = read_earlier(folder);
   refuse_without_journal(folder);
   if (earlier.journal.find('\n') == std::string::npos)
@@ -196,13 +196,12 @@ RunLook look_at_recorded(const std::filesystem::path& folder, const std::string&
   const Replayed run(*recorded.experiment, folder, earlier, recorded.coming);
   const auto& trials = recorded.experiment->trials();
   if (has_ended_with(summary, trials)) *recorded.trials = trials.size();
-  const auto space = params.value("space", Json::object());
   auto seen =
-      run.look(recorded_space(space, trials), folder, holder,
+      run.look(recorded_space(params.space(), trials), folder, holder,
                is_sweep ? fmt::format("troupe tune resume FILE --run {}", folder.string()) : "",
                most_rows, with_report);
-  seen.outcome.unsearched = unsearched_in(params);
-  seen.outcome.earlier = earlier_configs_in(params);
+  seen.outcome.unsearched = params.unsearched();
+  seen.outcome.earlier = params.earlier_configs();
   return seen;
 }
 

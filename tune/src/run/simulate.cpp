@@ -91,7 +91,7 @@ Simulated run(const Plan& wanted, const World& world) {
   const auto offered = now.count() * static_cast<double>(world.gangs);
   numbers.busy = offered > 0 ? launcher.trained().count() / offered : 0;
   simulated.notices = forewarnings(prepared.plan, experiment.searcher());
-  for (const auto& notice : experiment.notices()) simulated.notices.push_back(notice);
+  for (const auto& notice : overview.notices) simulated.notices.push_back(notice);
   return simulated;
 }
 

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <mutex>
 #include <random>
-#include <set>
 #include <stdexcept>
 
 #include <unistd.h>
@@ -14,13 +11,12 @@
 
 #include "experiment/journal.hpp"
 #include "output/folder/earlier_run.hpp"
-#include "output/folder/params.hpp"
 #include "output/html/html_report.hpp"
-#include "output/mlflow/delivered_file.hpp"
 #include "output/overview.hpp"
+#include "run/earlier/runs_here.hpp"
+#include "run/earlier/taking_up.hpp"
 #include "run/prepare.hpp"
 #include "run/sweep_words.hpp"
-#include "run/taking_up.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune::detail {
@@ -33,14 +29,13 @@ constexpr double kReportShare = 100;  // of the time in which none is written
 constexpr int kReportsUnchanged = 6;  // left out, so that readers see that somebody runs the search
 
 /// `header`: of the journal.
-Json params_of(const Plan& plan, const std::string& header) {
-  auto params = parse(header, "a header");
-  params["space"] = to_json(plan.space);
-  params["config"] = to_json(plan.unsearched);
-  params["workers"] = plan.workers;
-  params["max_concurrent"] = plan.max_concurrent;
-  params["time_budget_ms"] = plan.time_budget.count();
-  return params;
+RunParams params_of(const Plan& plan, const std::string& header) {
+  auto search = parse(header, "a header");
+  search["space"] = to_json(plan.space);
+  search["workers"] = plan.workers;
+  search["max_concurrent"] = plan.max_concurrent;
+  search["time_budget_ms"] = plan.time_budget.count();
+  return {std::move(search), plan.unsearched};
 }
 
 Display display_of(Show show) {
@@ -48,36 +43,6 @@ Display display_of(Show show) {
   if (show == Show::Lines) return {Display::Kind::Lines, STDERR_FILENO, false};
   return Display::for_descriptor(STDERR_FILENO);
 }
-
-/// Of trials that have all ended before the first rung; empty: it is not so.
-std::string none_was_judged(const Experiment& experiment) {
-  const auto rungs = experiment.rungs();
-  const auto has_ended = [](const Trial& trial) { return trial.status == Status::Terminated; };
-  const auto is_empty = [](const RungSummary& rung) { return rung.reached == 0; };
-  if (experiment.closed() || rungs.empty() || !std::ranges::all_of(rungs, is_empty)) return {};
-  if (!std::ranges::any_of(experiment.trials(), has_ended)) return {};
-  return fmt::format(
-      "no trial came to the first rung, at t={}: the scheduler has compared none of them; let it "
-      "judge earlier, or let trials report more often",
-      std::ranges::min(rungs, {}, &RungSummary::t).t);
-}
-
-/// The runs of this process, by their storage.
-class RunsHere {
- public:
-  void add(const std::filesystem::path& folder) {
-    const std::lock_guard lock(mutex_);
-    runs_[folder.parent_path()].insert(folder);
-  }
-  bool has_several_in(const std::filesystem::path& storage) {
-    const std::lock_guard lock(mutex_);
-    return runs_[storage].size() > 1;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::filesystem::path, std::set<std::filesystem::path>> runs_;
-} runs_here;
 
 /// Of drivers that were killed. Their run is held by this one.
 void remove_markers(const std::filesystem::path& folder) {
@@ -105,22 +70,24 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
   if (!plan.is_sized) display_.set_ranks(plan.workers);
   for (const auto& warning : forewarnings(plan, experiment.searcher()))
     note(in_words_of(plan, warning), already_);
-  if (const auto earlier = folder_to_take_up(plan); !earlier.empty()) {
-    use_folder(RunFolder::hold(earlier), plan);
+  const auto earlier = run_to_take_up(plan, experiment, header_);
+  if (!earlier.notice.empty()) note(earlier.notice, already_);
+  if (!earlier.folder.empty()) {
+    use_folder(RunFolder::hold(earlier.folder), plan);
     take_up(plan, experiment);
   } else if (!plan.storage.empty()) {
     use_folder(RunFolder::make(spelled(plan.storage)), plan);
     files_ = ReportFiles::begin(folder(), plan.space, params_of(plan, header_), header_);
     trackers_.open(folder());
-    if (!over_.empty())
-      note(not_gone_on_with(over_, folder(), experiment.scheduler().needs().counts_trials),
+    if (!earlier.over.empty())
+      note(not_gone_on_with(earlier.over, folder(), experiment.scheduler().needs().counts_trials),
            already_);
   } else {
     trackers_.open({});
     return;
   }
   report_at_ = already_ + report_every_;
-  runs_here.add(folder());
+  add_run_of_this_process(folder());
   remove_markers(folder());
   marker_ =
       folder() / fmt::format("{}{:016x}", kMarker, std::random_device()() * 0x9e3779b97f4a7c15u);
@@ -138,107 +105,22 @@ void Witness::use_folder(RunFolder held, const Plan& plan) {
   keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
 }
 
-/// What a snapshot holds beside the experiment.
-void Witness::take_up_rest(const Snapshot& snapshot) {
-  try {
-    record_.load(snapshot.record);
-    keeper_->load(snapshot.keeper);
-  } catch (const Json::exception& broken) {
-    throw std::invalid_argument(fmt::format("not a snapshot: {}", broken.what()));
-  }
-}
-
-std::filesystem::path Witness::folder_to_take_up(const Plan& plan) {
-  if (!plan.resume_folder.empty()) return spelled(plan.resume_folder);
-  if (!plan.resume) return {};
-  if (plan.storage.empty())
-    throw std::invalid_argument(
-        "tune: .resume goes on with the last run in .storage, and there is none; name a folder");
-  auto last = last_run(spelled(plan.storage));
-  if (!last.damaged_summary.empty()) {
-    last.is_over = is_over_by_journal(plan, last.folder);
-    if (last.is_over) note(last.damaged_summary, already_);
-  }
-  if (last.folder.empty() && !plan.sweep_file.empty()) {
-    throw std::invalid_argument(
-        fmt::format("tune: there is no run in {} to go on with; `troupe tune run {}` begins one",
-                    plan.storage.native(), plan.sweep_file));
-  }
-  if (!last.is_over) return last.folder;
-  const bool may_grow =
-      last.ended_as_asked.empty() && !experiment_.scheduler().needs().counts_trials;
-  if (may_grow && has_more_trials(read_earlier(last.folder).journal, header_)) return last.folder;
-  if (!plan.sweep_file.empty()) {
-    if (!plan.mlflow.url.empty() && DeliveredFile::is_behind(last.folder)) return last.folder;
-    throw std::invalid_argument(
-        fmt::format("tune: {} has come to its end{}; `troupe tune show {}` shows it, `troupe tune "
-                    "run {}` begins "
-                    "another",
-                    last.folder.string(), may_grow ? ", and the file asks for no more trials" : "",
-                    plan.sweep_file, plan.sweep_file));
-  }
-  over_ = last.folder;
-  return {};
-}
-
-/// Makes of an earlier run's journal one with more trials. -> its bytes.
-std::size_t Witness::extend(std::string& journal, std::size_t bytes) {
-  const auto had = trials_of(journal);
-  const auto before = events_before(journal);
-  const auto end = journal.find('\n');
-  journal = numbered_line(header_, before) + journal.substr(end, bytes - end);
-  remove_summary(folder());  // which says that the run is over
-  replace_file(folder() / kJournalFile, journal, Sync::Yes);
-  note(fmt::format("the run was to have {}, and may have {} now", counted(had, "trial"),
-                   trials_of(header_)),
-       already_);
-  return journal.size();
-}
-
 void Witness::take_up(const Plan& plan, Experiment& experiment) {
-  auto earlier = read_earlier(folder());
-  auto& open = earlier.journal;
-  refuse_without_journal(folder());
-  if (auto damage = damage_of_summary(folder()); !damage.empty())
+  auto taken = detail::take_up(plan, folder(), header_, experiment, record_, *keeper_);
+  if (const auto damage = damage_of_summary(folder()); !damage.empty())
     note(damage + ". The run goes by its journal, and writes the file anew at its end", already_);
-  takes_up_ = true;
-  has_more_ = has_more_trials(open, header_);
-  Snapshot known;
-  std::size_t bytes = 0;
-  try {
-    for_lines(open, {});  // also those that are not taken up
-    open.resize(end_of_open(open));
-    if (has_more_)
-      refuse_more_trials(experiment, open, header_);
-    else
-      check_header(open, header_);
-    if (!earlier.snapshot.empty()) known = snapshot_in(folder(), earlier.snapshot);
-    if (!known.experiment.empty()) experiment.load(known.experiment);
-    const auto prepared = prepare(plan, true);
-    if (!known.experiment.empty()) prepared.experiment->load(known.experiment);
-    bytes = apply_events(open, *prepared.experiment, {}, known.events);
-    if (!known.experiment.empty()) take_up_rest(known);
-  } catch (const DamagedLine& damaged) {
-    refuse_damaged(folder(), damaged);
-  } catch (const OtherVersion& other) {
-    refuse_other_version(folder(), other, plan);
-  } catch (const std::invalid_argument& refused) {
-    throw std::invalid_argument(
-        fmt::format("tune: cannot go on with {}: {}. Nothing in it was changed; {}",
-                    folder().string(), refused.what(), instead_of_going_on(plan)));
-  }
-  already_ = known.now;
-  if (has_more_) bytes = extend(open, bytes);
-  open.resize(bytes);
-  const auto lines = static_cast<std::uint64_t>(std::ranges::count(open, '\n'));
-  const auto events = lines == 0 ? 0 : events_before(open) + lines - 1;
-  files_ =
-      ReportFiles::go_on(folder(), plan.space, {bytes, events}, known.files, experiment.trials());
-  // A machine that lost power may have lost the end of a journal that the snapshot knows.
-  if (lines == 0 || events < known.events) files_->begin_journal(header_, known.events);
+  has_more_trials_ = taken.has_more;
+  params_before_ = RunParams::in(folder());
+  already_ = taken.known.now;
+  if (const auto more = give_more_trials(taken, folder(), header_); !more.empty())
+    note(more, already_);
+  const auto& known = taken.known;
+  files_ = ReportFiles::go_on(folder(), plan.space, {taken.journal.size(), taken.events()},
+                              known.files, experiment.trials());
+  if (taken.lacks_events()) files_->begin_journal(header_, known.events);
   trackers_.open(folder());
   trackers_.see_before_snapshot(folder(), known.files.line_bytes, experiment.trials());
-  see_again(open, known, experiment);
+  see_again(taken, experiment);
   for (const auto& name : files_->shortened()) {
     note(fmt::format("{} lacks reports that it had: somebody shortened it. The search goes on with "
                      "all of them",
@@ -248,9 +130,9 @@ void Witness::take_up(const Plan& plan, Experiment& experiment) {
   note(how_it_is_taken_up(experiment, folder(), already_), already_);
 }
 
-/// The events of a journal that a snapshot does not know.
-void Witness::see_again(std::string_view journal, const Snapshot& known, Experiment& experiment) {
-  events_ = known.events;
+/// The events that the snapshot does not know.
+void Witness::see_again(const TakenUp& taken, Experiment& experiment) {
+  events_ = taken.known.events;
   const auto see = [&](const Event& event, const Trial* trial) {
     files_->write_again(event, trial);
     keeper_->see(event, trial);
@@ -259,24 +141,19 @@ void Witness::see_again(std::string_view journal, const Snapshot& known, Experim
     already_ = event.now;
     ++events_;
   };
-  apply_events(journal, experiment, see, known.events);
+  apply_events(taken.journal, experiment, see, taken.known.events);
 }
 
-/// Trials of one run may differ in what is not searched, and that is worth a line.
 void Witness::go_on_with_config(const Plan& plan) {
-  if (!takes_up_) return;
-  auto params = read_params(folder());
-  // As the file has them, where a text may have lost what is not UTF-8.
-  const auto now = parse(dump(to_json(plan.unsearched)), "the fields that are not searched");
-  const auto changes = change_config(params, now, experiment_.trials());
-  earlier_configs_ = earlier_configs_in(params);
+  if (!params_before_) return;
+  auto params = params_of(plan, header_);
+  const auto changes = params.go_on_from(*params_before_, experiment_.trials());
+  earlier_configs_ = params.earlier_configs();
   const bool is_changed =
       !changes.empty() && !is_over(experiment_, overview_of(experiment_, already_, 0));
-  if (!is_changed && !has_more_) return;
+  if (!is_changed && !has_more_trials_) return;
   for (const auto& change : changes) note(change, already_);
-  auto written = params_of(plan, header_);
-  keep_earlier_configs(written, params);
-  write_params(folder(), written, Sync::Yes);
+  params.write(folder(), Sync::Yes);
 }
 
 void Witness::see(const Event& event, const Trial* trial) {
@@ -359,7 +236,7 @@ void Witness::write_report(Seconds now, const PageState& page) {
 
 /// As Overview::how_to_go_on.
 std::string Witness::how_to_go_on() const {
-  if (!sweep_file_.empty() || !runs_here.has_several_in(folder().parent_path()))
+  if (!sweep_file_.empty() || !has_several_runs_in(folder().parent_path()))
     return resume_command(sweep_file_, storage_, folder());
   return fmt::format(
       "tune::resume on that folder; this program has several runs in {}, of which .resume = true "
@@ -373,7 +250,6 @@ Outcome Witness::conclude(Seconds now) {
       size && begun < *size && !experiment_.closed())
     note(fmt::format("the searcher had no more after {} of {}", begun, counted(*size, "trial")),
          now);
-  if (const auto unjudged = none_was_judged(experiment_); !unjudged.empty()) note(unjudged, now);
   write_summary(now);
   const auto tell = [&](const std::string& what) { say(what, now); };
   if (keeper_ && trouble_.empty()) tidying_.finish(*keeper_, experiment_, tell, {});

@@ -12,6 +12,7 @@
 #include <troupe/tune/detail/search.hpp>
 
 #include "output/display.hpp"
+#include "output/folder/params.hpp"
 #include "output/folder/run_folder.hpp"
 #include "output/html/html_report.hpp"
 #include "output/html/run_record.hpp"
@@ -20,7 +21,7 @@
 #include "run/checkpoints/checkpoint_keeper.hpp"
 #include "run/checkpoints/checkpoint_names.hpp"
 #include "run/checkpoints/tidying.hpp"
-#include "run/snapshot.hpp"
+#include "run/earlier/take_up.hpp"
 
 namespace troupe::tune::detail {
 
@@ -66,13 +67,9 @@ class Witness {
   Outcome conclude(Seconds now);
 
  private:
-  /// Of the run to go on with; empty: a new one is to begin.
-  std::filesystem::path folder_to_take_up(const Plan& plan);
   void use_folder(RunFolder folder, const Plan& plan);
   void take_up(const Plan& plan, Experiment& experiment);
-  void see_again(std::string_view journal, const Snapshot& known, Experiment& experiment);
-  std::size_t extend(std::string& journal, std::size_t bytes);
-  void take_up_rest(const Snapshot& snapshot);
+  void see_again(const TakenUp& taken, Experiment& experiment);
   void take_snapshot(Seconds now);
   void look_at_folder(Seconds now);
   void look_at_files(Seconds now);
@@ -106,9 +103,8 @@ class Witness {
   Trackers trackers_;
   Seconds already_{0};
   Seconds looked_at_{-1};
-  std::filesystem::path over_;  // an earlier run that is not gone on with
-  bool takes_up_ = false;       // an earlier run, as the next
-  bool has_more_ = false;       // trials than that
+  std::optional<RunParams> params_before_;  // of the run that was taken up
+  bool has_more_trials_ = false;            // than that run was to have
   std::vector<EarlierConfig> earlier_configs_;
   std::string trouble_;  // with the files, when they were looked at last
   std::vector<std::string> notices_;

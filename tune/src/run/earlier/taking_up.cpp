@@ -1,4 +1,4 @@
-#include "run/taking_up.hpp"
+#include "run/earlier/taking_up.hpp"
 
 #include <exception>
 #include <stdexcept>
@@ -10,7 +10,7 @@
 #include "output/folder/run_folder.hpp"
 #include "output/overview.hpp"
 #include "run/prepare.hpp"
-#include "run/snapshot.hpp"
+#include "run/earlier/snapshot.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune::detail {

@@ -1,4 +1,4 @@
-#include "run/snapshot.hpp"
+#include "run/earlier/snapshot.hpp"
 
 #include <stdexcept>
 
