@@ -27,10 +27,13 @@ constexpr int kNeverGrew = 100'000;  // and these
 void counts(tune::Context& ctx, const Config& config) {
   int step = 0;
   if (!ctx.restore_from().empty()) step = std::stoi(ctx.restore_from().filename());
+  bool has_reported = false;  // in this gang
   const auto is_to_grow = [&] {
-    return config.steps == kGrows && ctx.size() < 4 && step < kNeverGrew;
+    if (config.steps != kGrows) return false;
+    return ctx.size() < 4 ? step < kNeverGrew : !has_reported;
   };
   while (step < config.steps || is_to_grow()) {
+    has_reported = true;
     const auto checkpoint = ctx.storage() / std::to_string(++step);
     if (ctx.rank() == 0 && !ctx.storage().empty()) std::filesystem::create_directories(checkpoint);
     ctx.gang().rendezvous();
