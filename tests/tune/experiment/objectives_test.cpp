@@ -335,7 +335,7 @@ TEST_CASE("constraints without a metric, a limit or several objectives are refus
              Catch::Contains("no 'latency' keeps to both of its limits in .constraints"));
   auto with = options();
   with.known = {{{}, 0, {1, 2}, -1}};
-  CHECK_THROWS_WITH(tune::run<train>(with), Catch::Contains(".known has the violation -1"));
+  CHECK_THROWS_WITH(tune::run<train>(with), Catch::Contains(".known[0] has the violation -1"));
 }
 
 TEST_CASE("a run is gone on with by its own objectives alone", "[tune][pareto]") {
@@ -441,15 +441,13 @@ TEST_CASE("objectives that can not be are refused with what is wrong", "[tune][p
         }) == "tune: 'error' stands twice in .objectives");
   CHECK(refused([](auto& with) { with.objectives.push_back({}); }) ==
         "tune: one of .objectives has no metric");
-  CHECK(
-      refused([](auto& with) {
-        with.known = {{{.width = 0.5}, 3}};
-      }) ==
-      "tune: a result of .known has 0 values, and .objectives names 2: give .values, one for each");
+  CHECK(refused([](auto& with) {
+          with.known = {{{.width = 0.5}, 3}};
+        }) == "tune: .known[0] has 0 values, and .objectives names 2: give .values, one for each");
   CHECK(refused([](auto& with) {
           with.objectives.pop_back();
           with.known = {{.config = {.width = 0.5}, .values = {3}}};
-        }) == "tune: a result of .known has 1 value, and the run has one objective: give .value");
+        }) == "tune: .known[0] has 1 value, and the run has one objective: give .value");
   CHECK_THROWS_WITH(simulate<Config>(options(), {.curve = [](const Config&, auto) { return 1.0; }}),
                     "tune::simulate: .curves is empty, and the run has 2 metrics in its objectives "
                     "and constraints: give the value of each at "

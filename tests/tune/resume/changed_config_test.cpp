@@ -180,8 +180,7 @@ TEST_CASE("a trial that was told to end before its run was killed keeps the old 
   CHECK_THAT(rest.summary(), !Contains(".config"));
 }
 
-TEST_CASE("a value of .config that no file can have is told of where it comes and goes",
-          "[tune][resume]") {
+TEST_CASE("a value of .config that no file can have is named where it is gone", "[tune][resume]") {
   const TemporaryFolder folder;
   tune::run<trains>(options(folder, 2, {.key = 5}));
   const auto changed = tune::run<trains>(options(folder, 3, {}));
@@ -189,6 +188,17 @@ TEST_CASE("a value of .config that no file can have is told of where it comes an
                                          "has no value that a file can have"));
   CHECK(changed.trials().front().config.key == 5);
   CHECK(changed.trials().back().config.key == ~std::uint64_t{0});
+}
+
+TEST_CASE("a run is only said to teach a search of its own objective", "[tune][resume]") {
+  const TemporaryFolder folder;
+  tune::run<trains>(options(folder, 2, {}));
+  auto other = options(folder, 4, {});
+  other.seed = 4;
+  CHECK_THROWS_WITH(tune::resume<trains>(folder.path() / "run-1", other), Contains(".known = "));
+  other.mode = Max;
+  CHECK_THROWS_WITH(tune::resume<trains>(folder.path() / "run-1", other),
+                    Contains("mode is \"min\" there, \"max\" here") && !Contains(".known"));
 }
 
 TEST_CASE("a run of a version that wrote no .config down goes on without a word of it",

@@ -265,8 +265,9 @@ TEST_CASE("what cannot be gone on with is refused, and nothing in its folder cha
   SECTION("another scheduler") {
     const auto other = drive_once(folder, "pbt", 0);
     CHECK(other.exit_code == 1);
-    CHECK_THAT(other.output, Catch::Contains("the journal is of another search: searcher.trials is "
-                                             "14 there, 4 here"));
+    CHECK_THAT(other.output,
+               Catch::Contains("the journal is of another search: .trials is 14 there, "
+                               "4 here"));
   }
   SECTION("a damaged line") {
     const bool is_json = GENERATE(false, true);

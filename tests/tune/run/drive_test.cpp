@@ -378,6 +378,23 @@ TEST_CASE("trials that make no report after the time budget are told to end, and
   CHECK(count(experiment, Status::Stopped) == 3);
 }
 
+TEST_CASE(
+    "a trial that only itself can end is waited for at the end of the run, which is said once",
+    "[tune][drive]") {
+  auto experiment = search_for(10, {}, fifo());
+  FakeLauncher cluster({.value = curve, .step = [](auto&) { return 1'000.0; }, .in_process = true});
+  std::vector<std::string> said;
+  DriveHooks hooks;
+  hooks.waits = [&](const std::string& what) { said.push_back(what); };
+
+  drive(experiment, cluster, {.time_budget = Seconds(10), .stop_grace = Seconds(1)}, hooks);
+
+  CHECK(cluster.now().count() == Approx(1'000).margin(1));
+  REQUIRE(said.size() == 1);
+  CHECK_THAT(said[0], Catch::StartsWith("the trial runs in this process, where nothing else"));
+  CHECK(experiment.trials()[0].t == 1);
+}
+
 TEST_CASE("trials that are told to end are ended at once where their cluster ends",
           "[tune][drive]") {
   auto experiment = search_for(1'000, {}, fifo());

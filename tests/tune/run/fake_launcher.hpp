@@ -37,6 +37,7 @@ class FakeLauncher final : public Launcher {
     bool deaf = false;         ///< goes on after Stop
     /// Of a gang that is told to end: how long it takes; none: it waits until it is ended.
     std::optional<double> farewell = {};
+    bool in_process = false;  ///< nothing ends a gang but the answer to its next report
     bool impossible = false;
     std::string metric = "accuracy";
     /// All that is reported with t, in place of `metric` and `value`; empty: those.
@@ -110,10 +111,13 @@ class FakeLauncher final : public Launcher {
     const bool waited =
         std::erase_if(waiting_, [&](const auto& launch) { return launch.trial == trial; }) > 0;
     if (!waited && !running_.contains(trial)) return;  // over
+    if (!waited && script_.in_process) return;
     ended.insert(trial);
     std::erase_if(events_, [&](const auto& event) { return event.second.trial == trial; });
     schedule(0, {.kind = GangEvent::Kind::Failed, .trial = trial, .text = "killed"});
   }
+
+  bool ends_silent() const override { return !script_.in_process; }
 
   void tell_to_end(TrialId trial) override {
     if (!running_.contains(trial)) return end(trial);

@@ -77,6 +77,28 @@ TEST_CASE("a preview says where the best value came from only if there is one",
              Catch::EndsWith("  1 step in 1 launch\n  the places were busy 100 % of the time\n"));
 }
 
+TEST_CASE("a preview of several objectives leads with its front, and names no best value",
+          "[tune][simulate]") {
+  const auto preview = tune::simulate<Config>(
+      {.space = {{"lr", tune::grid({1.0, 2.0})}}, .objectives = {{"loss"}, {"size"}}},
+      {.curves =
+           [](const Config& c, std::int64_t) {
+             return std::vector{c.lr, -c.lr};
+           },
+       .reports = 1});
+  CHECK(preview.improvements.empty());
+  CHECK_THAT(text_of(preview), Catch::Contains("front") && !Catch::Contains("best"));
+}
+
+TEST_CASE("a preview whose steps take no time that can be is refused", "[tune][simulate]") {
+  const double lasts = GENERATE(-1.0, std::nan(""), HUGE_VAL);
+  CHECK_THROWS_WITH(
+      tune::simulate<Config>({.space = {{"lr", tune::grid({1.0})}}, .metric = "loss"},
+                             {.curve = [](const Config&, std::int64_t) { return 1.0; },
+                              .step = [lasts](const Config&) { return tune::Seconds(lasts); }}),
+      Catch::Contains("tune::simulate: .step returned ") && Catch::Contains(" s for lr=1"));
+}
+
 TEST_CASE("a preview has the notices that its run would end with", "[tune][simulate]") {
   const auto preview = of_five(tune::asha({.max_t = 27, .eta = 3, .grace = 9}), 5);
   REQUIRE(preview.notices.size() == 1);

@@ -201,10 +201,13 @@ struct OfTheUser : std::domain_error {
   using std::domain_error::domain_error;
 };
 
-/// Throws when it is made, asked or told.
+/// Throws when it is made, asked or told: as a call of the cluster does, or an exception of its own.
 class Throwing final : public OwnSearch {
  public:
-  explicit Throwing(const std::string& when) : when_{when} { throw_if("made"); }
+  explicit Throwing(const std::string& when, bool as_cluster = false)
+      : when_{when}, as_cluster_{as_cluster} {
+    throw_if("made");
+  }
   Suggestion ask(Random&) override {
     throw_if("asked");
     return Configuration{{"x", 0.5}, {"kind", "a"}};
@@ -213,9 +216,13 @@ class Throwing final : public OwnSearch {
 
  private:
   void throw_if(const std::string& call) const {
-    if (when_ == call) throw OfTheUser("no more ideas");
+    if (when_ != call) return;
+    if (as_cluster_) raise({.kind = Failure::Kind::StoreFull, .message = "no more ideas"});
+    throw OfTheUser("no more ideas");
   }
+
   std::string when_;
+  bool as_cluster_;
 };
 
 tune::Options<Line> in_process(SearcherFactory searcher) {
@@ -238,9 +245,10 @@ TEST_CASE("a searcher of the user's own that has no more before the last trial i
 TEST_CASE("an exception of a searcher of the user's own names the call, and its run can go on",
           "[tune][own_searcher]") {
   const std::string when = GENERATE("made", "asked", "told");
+  const bool as_cluster = GENERATE(false, true);
   const TemporaryFolder folder;
   auto options = in_process(own_searcher(
-      "mine", [when](const SearchSetup&) { return std::make_unique<Throwing>(when); }));
+      "mine", [&](const SearchSetup&) { return std::make_unique<Throwing>(when, as_cluster); }));
   options.storage = folder.path();
   const auto place = when == "made"    ? "was made"
                      : when == "asked" ? "was asked for trial 0"
@@ -251,7 +259,10 @@ TEST_CASE("an exception of a searcher of the user's own names the call, and its 
   } catch (const std::exception& thrown) {
     CHECK(thrown.what() ==
           "tune: the searcher 'mine' threw as it " + std::string(place) + ": no more ideas");
-    CHECK_THROWS_AS(std::rethrow_if_nested(thrown), OfTheUser);
+    if (as_cluster)
+      CHECK_THROWS_AS(std::rethrow_if_nested(thrown), StoreFull);
+    else
+      CHECK_THROWS_AS(std::rethrow_if_nested(thrown), OfTheUser);
   }
   if (when == "made") return;  // before the run's folder is
   const auto run = folder.path() / "run-1";

@@ -68,6 +68,12 @@ Event parsed(const Json& json) {
   return event;
 }
 
+/// The option that a value of the header comes from, where that has another name.
+std::string_view option_of(std::string_view name) {
+  if (name.empty()) return "it";
+  return name.starts_with("searcher.") && name.ends_with(".trials") ? ".trials" : name;
+}
+
 /// The first value in which two JSON texts differ: "seed is 5 there, 6 here".
 std::string difference(const Json& there, const Json& here, const std::string& name) {
   if (there.is_object() && here.is_object()) {
@@ -80,8 +86,7 @@ std::string difference(const Json& there, const Json& here, const std::string& n
       return difference(value, Json(), name.empty() ? key : name + "." + key);
     }
   }
-  return fmt::format("{} is {} there, {} here", name.empty() ? "it" : name, dump(there),
-                     dump(here));
+  return fmt::format("{} is {} there, {} here", option_of(name), dump(there), dump(here));
 }
 
 void apply(Event event, Experiment& experiment, const Experiment::Observer& seen) {

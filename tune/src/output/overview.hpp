@@ -72,8 +72,8 @@ struct Overview {
   std::string ended_early = {};           ///< why; empty: it did not
   bool may_go_on = false;                 ///< it was cut short
   bool is_abandoned = false;              ///< nobody runs it any more: no trial runs
-  /// For people: a command of `troupe tune`, or what is peculiar of a program's own run; empty:
-  /// nothing is.
+  /// What people do to go on with the run: a command of `troupe tune`, or of a program's own run more
+  /// than to set .resume. Empty: nothing more.
   std::string how_to_go_on = {};
   std::string folder = {};  ///< of the results; empty: none
 

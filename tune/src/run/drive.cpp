@@ -113,13 +113,13 @@ class Driver {
   void check_time() {
     const auto now = launcher_.now();
     if (const auto why = hooks_.interrupted ? hooks_.interrupted() : std::nullopt;
-        why && !ended_all_) {
+        why && !ended_all_at_) {
       experiment_.close(*why, now);
       tell_all_to_end(now);
     }
     if (limits_.time_budget.count() > 0 && now >= limits_.time_budget) {
       experiment_.close(
-          fmt::format("the time budget of {} is used up", short_time(limits_.time_budget)), now);
+          fmt::format("the time budget of {} is used up", exact_time(limits_.time_budget)), now);
     }
     if (now - freed_at_ >= kPlaceIsFree) free_places_ = 0;
     end_deaf_trials(now);
@@ -186,9 +186,10 @@ class Driver {
   /// Once, where all that is under way was told to end and takes its time.
   void say_what_is_awaited(Seconds now) {
     const auto awaited = experiment_.in_flight();
+    if (ended_all_at_) return say_what_ends_by_itself(awaited, now - *ended_all_at_);
     if (told_all_at_) return say_all_are_awaited(awaited, now - *told_all_at_);
     const bool is_last_wait = closed_at_ || told_to_stop_.size() == awaited;
-    if (!hooks_.waits || has_said_wait_ || ended_all_ || awaited == 0 || !is_last_wait) return;
+    if (!hooks_.waits || has_said_wait_ || ended_all_at_ || awaited == 0 || !is_last_wait) return;
     auto since = closed_at_.value_or(Seconds(0));
     for (const auto& [trial, told] : told_to_stop_) {
       if (!closed_at_ && told <= now) since = std::max(since, told);
@@ -205,7 +206,8 @@ class Driver {
 
   /// Once, of trials that were told to end with the run.
   void say_all_are_awaited(std::size_t awaited, Seconds waited) {
-    const bool is_to_be_said = hooks_.waits && !has_said_last_wait_ && !ended_all_ && awaited > 0;
+    const bool is_to_be_said =
+        hooks_.waits && !has_said_last_wait_ && !ended_all_at_ && awaited > 0;
     if (!is_to_be_said || waited < kSilence || waited >= limits_.end_grace) return;
     has_said_last_wait_ = true;
     const bool by_signal = hooks_.interrupted && hooks_.interrupted();
@@ -214,6 +216,16 @@ class Driver {
         awaited == 1 ? "1 trial was" : fmt::format("{} trials were", awaited), short_time(waited),
         short_time(limits_.end_grace), in_brackets(limits_.end_grace_text),
         awaited == 1 ? "it is" : "they are", by_signal ? "; a second signal does it now" : ""));
+  }
+
+  /// Once, of a trial that runs in this process, and neither reports nor returns.
+  void say_what_ends_by_itself(std::size_t awaited, Seconds waited) {
+    const bool is_to_be_said = hooks_.waits && !has_said_last_wait_ && awaited > 0;
+    if (!is_to_be_said || launcher_.ends_silent() || waited < kSilence) return;
+    has_said_last_wait_ = true;
+    hooks_.waits(
+        "the trial runs in this process, where nothing else can end it: the search waits for its "
+        "next report, or its end; a signal (Ctrl-C) ends the program now");
   }
 
   /// There may be no room for a gang that was to grow: its trial has been training, and goes on.
@@ -227,7 +239,7 @@ class Driver {
   /// What does not run yet is ended at once.
   void tell_all_to_end(Seconds now) {
     if (limits_.end_grace.count() <= 0) return end_all();
-    if (told_all_at_ || ended_all_) return;
+    if (told_all_at_ || ended_all_at_) return;
     told_all_at_ = now;
     for (const auto& trial : experiment_.trials()) {
       if (trial.in_flight) launcher_.tell_to_end(trial.id);
@@ -235,8 +247,8 @@ class Driver {
   }
 
   void end_all() {
-    if (ended_all_) return;
-    ended_all_ = true;
+    if (ended_all_at_) return;
+    ended_all_at_ = launcher_.now();
     for (const auto& trial : experiment_.trials()) {
       if (trial.in_flight) launcher_.end(trial.id);
     }
@@ -408,7 +420,7 @@ class Driver {
   std::set<TrialId> deaf_;
   std::optional<Seconds> closed_at_;
   std::optional<Seconds> told_all_at_;  // to end with the run
-  bool ended_all_ = false;
+  std::optional<Seconds> ended_all_at_;
   bool has_cluster_ended_ = false;
   bool has_said_wait_ = false;
   bool has_said_last_wait_ = false;

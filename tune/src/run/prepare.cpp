@@ -42,28 +42,26 @@ std::unique_ptr<Searcher> searcher_of(const Plan& plan, std::uint64_t trials) {
   return std::make_unique<RandomSearcher>(plan.space, plan.seed, trials);
 }
 
-/// `objectives`: how many, where there are several. A run without constraints has no use for how far
+/// `index`: of the result. `objectives`: how many, where there are several. A run without constraints has no use for how far
 /// those of an earlier run were exceeded.
-GivenSearcher::Known known_of(const KnownValue& known, std::size_t objectives,
+GivenSearcher::Known known_of(const KnownValue& known, std::size_t index, std::size_t objectives,
                               bool has_constraints) {
   const auto& [config, value, values, violation] = known;
   if (values.size() != objectives) {
     throw std::invalid_argument(
         objectives == 0
-            ? fmt::format("tune: a result of .known has {}, and the run has one objective: give "
-                          ".value",
-                          counted(values.size(), "value"))
+            ? fmt::format("tune: .known[{}] has {}, and the run has one objective: give .value",
+                          index, counted(values.size(), "value"))
             : fmt::format(
-                  "tune: a result of .known has {}, and .objectives names {}: give .values, "
-                  "one for each",
-                  counted(values.size(), "value"), objectives));
+                  "tune: .known[{}] has {}, and .objectives names {}: give .values, one for each",
+                  index, counted(values.size(), "value"), objectives));
   }
   if (!(violation >= 0)) {
     throw std::invalid_argument(
-        fmt::format("tune: a result of .known has the violation {}; it is 0 where the limits of "
+        fmt::format("tune: .known[{}] has the violation {}; it is 0 where the limits of "
                     ".constraints are "
                     "kept to, else how far they are exceeded",
-                    violation));
+                    index, violation));
   }
   return {config, values.empty() ? value : values.front(), values, has_constraints ? violation : 0};
 }
@@ -77,7 +75,8 @@ std::unique_ptr<Searcher> with_given(const Plan& plan) {
   }
   std::vector<GivenSearcher::Known> known;
   for (const auto& each : plan.known)
-    known.push_back(known_of(each, plan.objectives.size(), !plan.constraints.empty()));
+    known.push_back(
+        known_of(each, known.size(), plan.objectives.size(), !plan.constraints.empty()));
   const auto trials = plan.trials == 0 ? 0 : plan.trials + plan.known.size();
   return std::make_unique<GivenSearcher>(searcher_of(plan, trials), plan.first, std::move(known),
                                          plan.trials);

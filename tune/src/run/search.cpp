@@ -48,6 +48,7 @@ Work work_of(const Launch& launch, const std::filesystem::path& run, const Witne
 
 /// Behind the notice of a trial that does not report.
 std::string what_ends_silent_trials(const Plan& plan) {
+  if (plan.is_in_process) return "; it runs in this process, where only it can end itself";
   const auto limit = plan.stop.trial_time;
   if (limit.count() == 0) return in_words_of(plan, "; .stop.trial_time would end it");
   return in_words_of(plan, fmt::format("; .stop.trial_time ends it {} after its first start",

@@ -40,6 +40,7 @@ void check(const World& world) {
 
 void note(std::vector<Improvement>& so_far, const Experiment& experiment, std::uint64_t steps,
           Seconds now) {
+  if (!experiment.options().objectives.empty()) return;  // of several none is the best
   const auto* best = experiment.best();
   if (best && (so_far.empty() || so_far.back().value != *best->best))
     so_far.push_back({now, steps, best->id, *best->best});

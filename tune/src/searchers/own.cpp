@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <troupe/errors.hpp>
-
 #include "searchers/saved_search.hpp"
 #include "searchers/trial_end_json.hpp"
 
@@ -81,8 +79,6 @@ template <class Function>
 auto RecordedCalls::call(std::string_view what, const Function& function) {
   try {
     return function();
-  } catch (const Error&) {
-    throw;  // of the cluster, which ends the run as any other does
   } catch (const std::exception& thrown) {
     has_failed_ = true;
     std::throw_with_nested(std::runtime_error(

@@ -105,21 +105,22 @@ void refuse_cycle(const std::vector<std::string_view>& fields) {
 
 namespace {
 
-std::string known(const Configuration& so_far) {
-  return so_far.empty() ? "no field before it" : to_string(so_far);
+/// Behind "cannot be used".
+std::string with_known(const Configuration& so_far) {
+  return so_far.empty() ? std::string() : " with " + to_string(so_far);
 }
 
 }  // namespace
 
 void refuse_computed(std::string_view field, const Configuration& so_far, std::string_view why) {
   throw std::invalid_argument(
-      fmt::format("tune: the function that computes field '{}' cannot be used with {}: {}", field,
-                  known(so_far), why));
+      fmt::format("tune: the function that computes field '{}' cannot be used{}: {}", field,
+                  with_known(so_far), why));
 }
 
 void refuse_condition(std::string_view field, const Configuration& so_far, std::string_view why) {
-  throw std::invalid_argument(fmt::format(
-      "tune: the condition of field '{}' cannot be used with {}: {}", field, known(so_far), why));
+  throw std::invalid_argument(fmt::format("tune: the condition of field '{}' cannot be used{}: {}",
+                                          field, with_known(so_far), why));
 }
 
 }  // namespace troupe::tune::detail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -42,6 +43,12 @@ std::string short_time(Seconds time) {
   const auto whole = static_cast<long long>(seconds + 0.5);
   if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
   return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string exact_time(Seconds time) {
+  const auto milliseconds = std::llround(1000 * time.count());
+  if (time.count() >= 99.95 || milliseconds % 100 == 0) return short_time(time);
+  return fmt::format("{} s", static_cast<double>(milliseconds) / 1000);
 }
 
 std::string counted(std::size_t count, std::string_view what) {

@@ -20,6 +20,8 @@ std::string short_text(const Configuration& configuration);
 std::string names_of(const Metrics& metrics);
 /// "0.8 s", "41.3 s", "12 min 5 s", "3 h 2 min".
 std::string short_time(Seconds time);
+/// The same, but below 100 s to the millisecond where it has any: "0.35 s", "25.0 s".
+std::string exact_time(Seconds time);
 /// "1 trial", "3 trials".
 std::string counted(std::size_t count, std::string_view what);
 

@@ -32,7 +32,7 @@ Metrics metrics_from(const Json& json);
 
 /// Parses one text; throws std::invalid_argument with `what` it should have been.
 Json parse(std::string_view text, std::string_view what);
-/// What a file holds; a discarded value, which is of no kind, where it can not be read or is no JSON.
+/// The JSON in a file; where the file can not be read or is no JSON, a value whose is_discarded() is true.
 Json json_in(const std::filesystem::path& file);
 /// One line, with what is not UTF-8 replaced: a text may be anything.
 std::string dump(const Json& json);

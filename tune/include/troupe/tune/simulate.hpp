@@ -46,7 +46,7 @@ struct Preview {
   std::uint64_t launches = 0;  ///< of gangs, resumptions among them
   double busy = 0;             ///< part of the places' time in which a trial trained, 0 to 1
   std::vector<Improvement> improvements =
-      {};                                 ///< in order; the last one is the best that was found
+      {};  ///< in order; the last one is the best that was found. Empty with several objectives
   std::vector<std::string> notices = {};  ///< the notices that the run would have shown
 
   /// That all times are virtual, the summary of the run, how many trials reach each rung, the budget

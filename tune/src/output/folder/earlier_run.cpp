@@ -104,7 +104,7 @@ void refuse_without_journal(const fs::path& folder) {
   for (std::size_t i = 1; i < left.size(); ++i)
     names += (i + 1 < left.size() ? ", " : " and ") + left[i];
   throw std::runtime_error(fmt::format(
-      "tune: cannot go on with {0}: its {1} is {2}, though {3} of it {4} there, so that it is no "
+      "tune: {0}: its {1} is {2}, though {3} of it {4} there, so that it is no "
       "new "
       "run. Nothing in it was changed; put the journal back from a copy, or move the folder away "
       "and "

@@ -106,7 +106,7 @@ TakenUp take_up(const Plan& plan, const std::filesystem::path& folder, const std
   } catch (const std::invalid_argument& refused) {
     throw std::invalid_argument(fmt::format(
         "tune: cannot go on with {}: {}. Nothing in it was changed; {}", folder.string(),
-        refused.what(), instead_of_going_on(plan)));
+        refused.what(), instead_of_going_on(plan, has_same_objectives(journal, header))));
   }
   return taken;
 }

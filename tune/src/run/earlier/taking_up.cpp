@@ -1,5 +1,7 @@
 #include "run/earlier/taking_up.hpp"
 
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <stdexcept>
 
@@ -9,8 +11,8 @@
 #include "output/folder/earlier_run.hpp"
 #include "output/folder/run_folder.hpp"
 #include "output/overview.hpp"
-#include "run/prepare.hpp"
 #include "run/earlier/snapshot.hpp"
+#include "run/prepare.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune::detail {
@@ -43,16 +45,26 @@ void refuse_more_trials(const Experiment& experiment, std::string_view journal,
                   trials_of(journal), trials_of(header)));
 }
 
-std::string instead_of_going_on(const Plan& plan) {
+bool has_same_objectives(std::string_view journal, const std::string& header) {
+  if (journal.find('\n') == std::string_view::npos) return true;
+  const auto there = first_line_of(journal), here = parse(header, "a header");
+  return std::ranges::all_of(std::array{"metric", "mode", "objectives"}, [&](const char* of) {
+    return there.value(of, Json()) == here.value(of, Json());
+  });
+}
+
+std::string instead_of_going_on(const Plan& plan, bool has_same_objectives) {
   if (!plan.sweep_file.empty()) {
     return fmt::format(
         "let {0} say what it said when that run began, or begin a new run: `troupe tune run {0}`",
         plan.sweep_file);
   }
-  return "give the options that it ran with last, or begin a new run without .resume, which "
-         "learns what this one found from .known = tune::load<Config>(its folder).known(). Where "
-         "several "
-         "searches have one .storage, .resume takes the last run of all: give each its own";
+  return fmt::format(
+      "give the options that it ran with last, or begin a new run without .resume{}. Where several "
+      "searches have one .storage, .resume takes the last run of all: give each its own",
+      has_same_objectives ? ", which learns what this one found from .known = "
+                            "tune::load<Config>(its folder).known()"
+                          : "");
 }
 
 std::string how_it_is_taken_up(const Experiment& experiment, const std::filesystem::path& folder,

@@ -25,7 +25,9 @@ std::string not_gone_on_with(const std::filesystem::path& earlier,
 std::string how_it_is_taken_up(const Experiment& experiment, const std::filesystem::path& folder,
                                Seconds now);
 /// What somebody may do who has a run that was begun with other options.
-std::string instead_of_going_on(const Plan& plan);
+std::string instead_of_going_on(const Plan& plan, bool has_same_objectives);
+/// Whether the search of this header can learn what the run found that `journal` is of.
+bool has_same_objectives(std::string_view journal, const std::string& header);
 
 /// Throws std::invalid_argument where the experiment's scheduler can be given no more trials than the
 /// run had that `journal` is of.

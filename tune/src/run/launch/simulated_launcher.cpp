@@ -1,6 +1,7 @@
 #include "run/launch/simulated_launcher.hpp"
 
 #include <cassert>
+#include <cmath>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -52,6 +53,11 @@ void SimulatedLauncher::step(Gang& gang) {
   if (t > world_.reports)
     return schedule(Seconds(0), {.kind = GangEvent::Kind::Ended, .trial = launch.trial});
   const auto lasts = world_.step ? world_.step(launch.config) : Seconds(1);
+  if (!(lasts.count() >= 0) || !std::isfinite(lasts.count())) {
+    throw std::invalid_argument(fmt::format(
+        "tune::simulate: .step returned {} s for {}, and has to be a time of at least 0",
+        lasts.count(), to_string(launch.config)));
+  }
   trained_ += lasts;
   GangEvent report{.kind = GangEvent::Kind::Reported, .trial = launch.trial, .k = gang.k};
   report.metrics = metrics_at(launch.config, t);

@@ -33,8 +33,9 @@ using MakeOwnSearch = std::function<std::unique_ptr<OwnSearch>(const SearchSetup
 /// does not take up the run. The factory throws std::invalid_argument where `.trials` is 0. The run
 /// throws std::logic_error for a configuration that is not one of the space, and
 /// std::invalid_argument where the search is resumed and asks for another configuration than before,
-/// as one may that goes by SearchSetup::trials and gets more of them. What the search throws, but for
-/// troupe::Error, comes out of the run nested in a std::runtime_error that names the search and the call.
+/// as one may that goes by SearchSetup::trials and gets more of them. What the search throws
+/// comes out of the run nested in a std::runtime_error that names the search and the call, also a
+/// troupe::Error: std::rethrow_if_nested gives it.
 /// Before that the run ends as by an interrupt, with its summary: resume it with a search that is mended.
 SearcherFactory own_searcher(std::string name, MakeOwnSearch make);
 
