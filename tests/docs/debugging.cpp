@@ -65,6 +65,8 @@ int main(int argc, char** argv) {
   try {
     auto cluster = troupe::init(argc, argv);
     run(argc > 1 ? argv[1] : "");
+    std::cout
+        << std::flush;  // before the cluster ends, and with it the debugger of a worker process
   } catch (const std::exception& error) {
     std::cerr << "debugging: " << error.what() << '\n';
     return 1;
