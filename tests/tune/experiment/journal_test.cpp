@@ -33,10 +33,6 @@ Experiment one_of_both(std::uint64_t seed, bool promote) {
   return search(seed, {.max_failures = 1}, promote);
 }
 
-std::string header_of(const Experiment& experiment) {
-  return journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
-}
-
 /// The same lines, with the numbers and checksums that a run would have given them: what is wrong with
 /// them is what they say.
 std::string numbered_anew(const std::string& journal) {
@@ -136,7 +132,7 @@ TEST_CASE("a journal with trials whose time was over gives the states in which i
 TEST_CASE("a journal that goes on after events which nobody has is refused", "[tune][journal]") {
   auto original = search(5);
   const auto recording = record(original, script(2, 5));
-  const auto header = header_of(search(5));
+  const auto header = journal_header(search(5));
   const auto rest = numbered_line(header, 10) + "\n" + recording.journal.substr(recording.ends[10]);
   CHECK(events_before(rest) == 10);
   CHECK_NOTHROW(check_header(rest, header));
@@ -231,12 +227,12 @@ TEST_CASE("a journal of another search, or one that was changed, is refused by i
 
 TEST_CASE("the header of a run with one objective names no others", "[tune][journal]") {
   CHECK_THAT(
-      header_of(search(5)),
+      journal_header(search(5)),
       Catch::StartsWith(
           R"({"journal":6,"metric":"accuracy","mode":"max","seed":5,"max_failures":1,)"
           R"("system_retries":3,"stop":{"reports":0,"reaches":null},"searcher":{"searcher":"random",)"
           R"x("seed":5,"trials":25,"space":{"quality":"uniform(0, 1)"}},"scheduler":{)x"));
-  CHECK_THAT(header_of(search(5, {.objectives = {{"accuracy", Max}, {"latency", Min}}})),
+  CHECK_THAT(journal_header(search(5, {.objectives = {{"accuracy", Max}, {"latency", Min}}})),
              Catch::StartsWith(
                  R"({"journal":6,"metric":"accuracy","mode":"max","objectives":[{"metric":)"
                  R"("accuracy","mode":"max"},{"metric":"latency","mode":"min"}],"seed":5,)"));
@@ -250,7 +246,7 @@ TEST_CASE("a journal names its objectives byte by byte", "[tune][journal]") {
   const Experiment begun{
       options, std::make_unique<RandomSearcher>(SearchSpace{{"quality", uniform(0, 1)}}, 5, 25),
       asha({.max_t = 9, .eta = 3})(options.objective, 5)};
-  const auto journal = numbered_line(header_of(begun), 0) + "\n";
+  const auto journal = numbered_line(journal_header(begun), 0) + "\n";
   const auto recorded = recorded_experiment(journal, false, {});
   const auto& read = recorded.experiment->options();
   CHECK(read.objective == objectives[0]);
@@ -352,7 +348,7 @@ TEST_CASE("a journal holds where each attempt ran, and goes without", "[tune][jo
 TEST_CASE("who follows a journal that is applied again is told where attempts ran",
           "[tune][journal]") {
   auto original = search(5), replayed = search(5);
-  auto journal = numbered_line(header_of(original), 0) + "\n";
+  auto journal = numbered_line(journal_header(original), 0) + "\n";
   std::uint64_t events = 0;
   original.observe([&](const Event& event, const Trial*) {
     journal += numbered_line(to_line(event), ++events) + "\n";

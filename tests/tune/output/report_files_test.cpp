@@ -126,9 +126,8 @@ print(len(header) == len(set(header)), values == {column(name): value for name, 
 TEST_CASE("the journal on disk gives the state of the run", "[tune][reports]") {
   TemporaryFolder folder;
   auto experiment = search(), again = search();
-  auto files = ReportFiles::begin(
-      folder.path(), kSpace, RunParams(Json::object(), {}),
-      journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
+  auto files = ReportFiles::begin(folder.path(), kSpace, RunParams(Json::object(), {}),
+                                  journal_header(experiment));
   run(experiment, files);
   const auto before = content_of(folder.path() / "journal.jsonl");
   CHECK(std::ranges::count(before, '\n') == 1);  // the header: the rest is one write

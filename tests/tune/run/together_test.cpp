@@ -98,8 +98,7 @@ TEST_CASE("reports that come together are kept together before any of them is an
                         .checkpoints = true});
   Together launcher(cluster);
   auto experiment = search(scheduler), replayed = search(scheduler);
-  const auto header =
-      journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
+  const auto header = journal_header(experiment);
   auto journal = numbered_line(header, 0) + "\n";
   std::uint64_t events = 0;
   int reports = 0;

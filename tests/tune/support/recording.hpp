@@ -29,8 +29,7 @@ inline Recording record(Experiment& experiment, FakeLauncher::Script script,
     recording.states.push_back(experiment.save());
   };
   std::uint64_t events = 0;
-  add(numbered_line(
-      journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()), 0));
+  add(numbered_line(journal_header(experiment), 0));
   experiment.observe([&](const Event& event, const Trial* trial) {
     if (also) also(event, trial);
     add(numbered_line(to_line(event), ++events));

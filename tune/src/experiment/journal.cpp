@@ -125,8 +125,8 @@ Json to_json(const StopWhen& stop) {
   return json;
 }
 
-std::string journal_header(const ExperimentOptions& options, const Searcher& searcher,
-                           const TrialScheduler& scheduler) {
+std::string journal_header(const Experiment& experiment) {
+  const auto& options = experiment.options();
   Json json{{"journal", kJournalVersion},
             {"metric", name_in_utf8(options.objective.metric)},
             {"mode", options.objective.mode == Mode::Max ? "max" : "min"}};
@@ -136,8 +136,8 @@ std::string journal_header(const ExperimentOptions& options, const Searcher& sea
                    {"max_failures", options.max_failures},
                    {"system_retries", options.system_retries},
                    {"stop", to_json(options.stop)},
-                   {"searcher", parse(searcher.save(), "a searcher's state")},
-                   {"scheduler", parse(scheduler.save(), "a scheduler's state")}});
+                   {"searcher", parse(experiment.searcher().save(), "a searcher's state")},
+                   {"scheduler", parse(experiment.scheduler().save(), "a scheduler's state")}});
   return dump(json);
 }
 
@@ -275,8 +275,7 @@ std::size_t apply_events(std::string_view journal, Experiment& experiment,
 
 std::size_t replay(std::string_view journal, Experiment& experiment,
                    const Experiment::Observer& seen) {
-  check_header(journal,
-               journal_header(experiment.options(), experiment.searcher(), experiment.scheduler()));
+  check_header(journal, journal_header(experiment));
   return apply_events(journal, experiment, seen, 0);
 }
 

@@ -17,9 +17,8 @@
 /// for each event in their order.
 namespace troupe::tune {
 
-/// What a journal's first line says of the search.
-std::string journal_header(const ExperimentOptions& options, const Searcher& searcher,
-                           const TrialScheduler& scheduler);
+/// What the first line of the experiment's journal says of its search.
+std::string journal_header(const Experiment& experiment);
 /// What a journal's line says of an event.
 std::string to_line(const Event& event);
 /// Throws std::invalid_argument, naming the line, where it is no event.

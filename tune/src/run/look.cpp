@@ -16,8 +16,8 @@
 #include "output/folder/run_folder.hpp"
 #include "output/html/html_report.hpp"
 #include "output/render.hpp"
+#include "run/earlier/resume_words.hpp"
 #include "run/earlier/snapshot.hpp"
-#include "run/earlier/taking_up.hpp"
 #include "run/prepare.hpp"
 #include "run/sweep_words.hpp"
 #include "text/json.hpp"
@@ -116,7 +116,7 @@ class Replayed {
 }
 
 void require_same_search(const Experiment& experiment, const EarlierRun& earlier) {
-  const auto header = header_of(experiment);
+  const auto header = journal_header(experiment);
   if (!has_more_trials(earlier.journal, header)) check_header(earlier.journal, header);
 }
 

@@ -13,8 +13,8 @@
 #include "output/folder/earlier_run.hpp"
 #include "output/html/html_report.hpp"
 #include "output/overview.hpp"
+#include "run/earlier/resume_words.hpp"
 #include "run/earlier/runs_here.hpp"
-#include "run/earlier/taking_up.hpp"
 #include "run/prepare.hpp"
 #include "run/sweep_words.hpp"
 #include "text/format.hpp"
@@ -60,7 +60,7 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
     : experiment_{experiment},
       space_{plan.space},
       display_{display_of(plan.show)},
-      header_{header_of(experiment)},
+      header_{journal_header(experiment)},
       sweep_file_{plan.sweep_file},
       storage_{plan.storage},
       snapshot_after_{plan.snapshot_after},
@@ -70,11 +70,11 @@ Witness::Witness(const Plan& plan, Experiment& experiment)
   if (!plan.is_sized) display_.set_ranks(plan.workers);
   for (const auto& warning : forewarnings(plan, experiment.searcher()))
     note(in_words_of(plan, warning), already_);
-  const auto earlier = run_to_take_up(plan, experiment, header_);
+  const auto earlier = run_to_resume(plan, experiment, header_);
   if (!earlier.notice.empty()) note(earlier.notice, already_);
   if (!earlier.folder.empty()) {
     use_folder(RunFolder::hold(earlier.folder), plan);
-    take_up(plan, experiment);
+    resume(plan, experiment);
   } else if (!plan.storage.empty()) {
     use_folder(RunFolder::make(spelled(plan.storage)), plan);
     files_ = ReportFiles::begin(folder(), plan.space, params_of(plan, header_), header_);
@@ -105,34 +105,33 @@ void Witness::use_folder(RunFolder held, const Plan& plan) {
   keeper_.emplace(folder(), plan.objective, plan.keep_checkpoints);
 }
 
-void Witness::take_up(const Plan& plan, Experiment& experiment) {
-  auto taken = detail::take_up(plan, folder(), header_, experiment, record_, *keeper_);
+void Witness::resume(const Plan& plan, Experiment& experiment) {
+  auto run = resume_run(plan, folder(), header_, experiment, record_, *keeper_);
   if (const auto damage = damage_of_summary(folder()); !damage.empty())
     note(damage + ". The run goes by its journal, and writes the file anew at its end", already_);
-  has_more_trials_ = taken.has_more;
-  params_before_ = RunParams::in(folder());
-  already_ = taken.known.now;
-  if (const auto more = give_more_trials(taken, folder(), header_); !more.empty())
+  before_ = {RunParams::in(folder()), run.has_more};
+  already_ = run.known.now;
+  if (const auto more = give_more_trials(run, folder(), header_); !more.empty())
     note(more, already_);
-  const auto& known = taken.known;
-  files_ = ReportFiles::go_on(folder(), plan.space, {taken.journal.size(), taken.events()},
-                              known.files, experiment.trials());
-  if (taken.lacks_events()) files_->begin_journal(header_, known.events);
+  const auto& known = run.known;
+  files_ = ReportFiles::go_on(folder(), plan.space, {run.journal.size(), run.events()}, known.files,
+                              experiment.trials());
+  if (run.lacks_events()) files_->begin_journal(header_, known.events);
   trackers_.open(folder());
   trackers_.see_before_snapshot(folder(), known.files.line_bytes, experiment.trials());
-  see_again(taken, experiment);
+  see_again(run, experiment);
   for (const auto& name : files_->shortened()) {
     note(fmt::format("{} lacks reports that it had: somebody shortened it. The search goes on with "
                      "all of them",
                      (folder() / name).string()),
          already_);
   }
-  note(how_it_is_taken_up(experiment, folder(), already_), already_);
+  note(how_it_is_resumed(experiment, folder(), already_), already_);
 }
 
 /// The events that the snapshot does not know.
-void Witness::see_again(const TakenUp& taken, Experiment& experiment) {
-  events_ = taken.known.events;
+void Witness::see_again(const ResumedRun& run, Experiment& experiment) {
+  events_ = run.known.events;
   const auto see = [&](const Event& event, const Trial* trial) {
     files_->write_again(event, trial);
     keeper_->see(event, trial);
@@ -141,17 +140,17 @@ void Witness::see_again(const TakenUp& taken, Experiment& experiment) {
     already_ = event.now;
     ++events_;
   };
-  apply_events(taken.journal, experiment, see, taken.known.events);
+  apply_events(run.journal, experiment, see, run.known.events);
 }
 
 void Witness::go_on_with_config(const Plan& plan) {
-  if (!params_before_) return;
+  if (!before_) return;
   auto params = params_of(plan, header_);
-  const auto changes = params.go_on_from(*params_before_, experiment_.trials());
+  const auto changes = params.go_on_from(before_->params, experiment_.trials());
   earlier_configs_ = params.earlier_configs();
   const bool is_changed =
       !changes.empty() && !is_over(experiment_, overview_of(experiment_, already_, 0));
-  if (!is_changed && !has_more_trials_) return;
+  if (!is_changed && !before_->had_fewer_trials) return;
   for (const auto& change : changes) note(change, already_);
   params.write(folder(), Sync::Yes);
 }

@@ -21,20 +21,20 @@
 #include "run/checkpoints/checkpoint_keeper.hpp"
 #include "run/checkpoints/checkpoint_names.hpp"
 #include "run/checkpoints/tidying.hpp"
-#include "run/earlier/take_up.hpp"
+#include "run/earlier/resume.hpp"
 
 namespace troupe::tune::detail {
 
 /// A run's files and display: everything that happens outside the experiment and its gangs.
 class Witness {
  public:
-  /// Begins a folder, or takes up an earlier run's: then `experiment`, which has no events yet,
+  /// Begins a run's folder, or resumes the run of an earlier one: then `experiment`, which has no events yet,
   /// comes to where that run was. Throws std::runtime_error for a folder that cannot be used, and
   /// std::invalid_argument, with what differs, where it is of another search.
   Witness(const Plan& plan, Experiment& experiment);
   ~Witness();
 
-  /// Of a run that was taken up, once the experiment has taken back what was under way: says and keeps
+  /// Of a run that was resumed, once the experiment has taken back what was under way: says and keeps
   /// in which fields that are not searched the attempts that follow differ from those before. Throws
   /// std::runtime_error where that can not be written.
   void go_on_with_config(const Plan& plan);
@@ -67,9 +67,15 @@ class Witness {
   Outcome conclude(Seconds now);
 
  private:
+  /// What a run that is resumed was before.
+  struct Before {
+    RunParams params;
+    bool had_fewer_trials = false;
+  };
+
   void use_folder(RunFolder folder, const Plan& plan);
-  void take_up(const Plan& plan, Experiment& experiment);
-  void see_again(const TakenUp& taken, Experiment& experiment);
+  void resume(const Plan& plan, Experiment& experiment);
+  void see_again(const ResumedRun& run, Experiment& experiment);
   void take_snapshot(Seconds now);
   void look_at_folder(Seconds now);
   void look_at_files(Seconds now);
@@ -103,8 +109,7 @@ class Witness {
   Trackers trackers_;
   Seconds already_{0};
   Seconds looked_at_{-1};
-  std::optional<RunParams> params_before_;  // of the run that was taken up
-  bool has_more_trials_ = false;            // than that run was to have
+  std::optional<Before> before_;  // empty: the run was not resumed
   std::vector<EarlierConfig> earlier_configs_;
   std::string trouble_;  // with the files, when they were looked at last
   std::vector<std::string> notices_;

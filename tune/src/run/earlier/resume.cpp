@@ -1,6 +1,8 @@
-#include "run/earlier/take_up.hpp"
+#include "run/earlier/resume.hpp"
 
 #include <algorithm>
+#include <array>
+#include <exception>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -9,7 +11,8 @@
 #include "output/folder/earlier_run.hpp"
 #include "output/folder/run_folder.hpp"
 #include "output/mlflow/delivered_file.hpp"
-#include "run/earlier/taking_up.hpp"
+#include "output/overview.hpp"
+#include "run/earlier/resume_words.hpp"
 #include "run/prepare.hpp"
 #include "text/format.hpp"
 
@@ -36,17 +39,45 @@ void load_rest(const Snapshot& known, RunRecord& record, CheckpointKeeper& keepe
   }
 }
 
+/// Whether the run in `folder` has nothing left, by its journal. One that cannot be resumed has: who
+/// resumes it is told why not. Never throws.
+bool is_over_by_journal(const Plan& plan, const std::filesystem::path& folder) {
+  try {
+    const auto prepared = prepare(plan, true);
+    auto& experiment = *prepared.experiment;
+    const auto earlier = read_earlier(folder);
+    check_header(earlier.journal, journal_header(experiment));
+    Snapshot known;
+    if (!earlier.snapshot.empty()) known = snapshot_in(folder, earlier.snapshot);
+    if (!known.experiment.empty()) experiment.load(known.experiment);
+    apply_events(earlier.journal, experiment, {}, known.events);
+    return experiment.closed() ? experiment.ended_as_asked()
+                               : is_over(experiment, overview_of(experiment, Seconds(0), 0));
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+/// Whether the search of this header can learn what the run found that `journal` is of.
+bool has_same_objectives(std::string_view journal, const std::string& header) {
+  if (journal.find('\n') == std::string_view::npos) return true;
+  const auto there = first_line_of(journal), here = parse(header, "a header");
+  return std::ranges::all_of(std::array{"metric", "mode", "objectives"}, [&](const char* of) {
+    return there.value(of, Json()) == here.value(of, Json());
+  });
+}
+
 }  // namespace
 
-RunToTakeUp run_to_take_up(const Plan& plan, const Experiment& experiment,
-                           const std::string& header) {
+RunToResume run_to_resume(const Plan& plan, const Experiment& experiment,
+                          const std::string& header) {
   if (!plan.resume_folder.empty()) return {.folder = spelled(plan.resume_folder)};
   if (!plan.resume) return {};
   if (plan.storage.empty())
     throw std::invalid_argument(
         "tune: .resume goes on with the last run in .storage, and there is none; name a folder");
   auto last = last_run(spelled(plan.storage));
-  RunToTakeUp found;
+  RunToResume found;
   if (!last.damaged_summary.empty()) {
     last.is_over = is_over_by_journal(plan, last.folder);
     if (last.is_over) found.notice = last.damaged_summary;
@@ -74,20 +105,21 @@ RunToTakeUp run_to_take_up(const Plan& plan, const Experiment& experiment,
   return found;
 }
 
-std::uint64_t TakenUp::events() const {
+std::uint64_t ResumedRun::events() const {
   const auto lines = static_cast<std::uint64_t>(std::ranges::count(journal, '\n'));
   return lines == 0 ? 0 : events_before(journal) + lines - 1;
 }
 
-TakenUp take_up(const Plan& plan, const std::filesystem::path& folder, const std::string& header,
-                Experiment& experiment, RunRecord& record, CheckpointKeeper& keeper) {
+ResumedRun resume_run(const Plan& plan, const std::filesystem::path& folder,
+                      const std::string& header, Experiment& experiment, RunRecord& record,
+                      CheckpointKeeper& keeper) {
   auto earlier = read_earlier(folder);
   refuse_without_journal(folder);
-  TakenUp taken{.journal = std::move(earlier.journal)};
-  auto& [journal, known, has_more] = taken;
+  ResumedRun run{.journal = std::move(earlier.journal)};
+  auto& [journal, known, has_more] = run;
   has_more = has_more_trials(journal, header);
   try {
-    for_lines(journal, {});  // also those that are not taken up
+    for_lines(journal, {});  // also those behind the end of what is resumed
     journal.resize(end_of_open(journal));
     if (has_more)
       refuse_more_trials(experiment, journal, header);
@@ -108,13 +140,13 @@ TakenUp take_up(const Plan& plan, const std::filesystem::path& folder, const std
         "tune: cannot go on with {}: {}. Nothing in it was changed; {}", folder.string(),
         refused.what(), instead_of_going_on(plan, has_same_objectives(journal, header))));
   }
-  return taken;
+  return run;
 }
 
-std::string give_more_trials(TakenUp& taken, const std::filesystem::path& folder,
+std::string give_more_trials(ResumedRun& run, const std::filesystem::path& folder,
                              const std::string& header) {
-  if (!taken.has_more) return {};
-  auto& journal = taken.journal;
+  if (!run.has_more) return {};
+  auto& journal = run.journal;
   const auto had = trials_of(journal);
   journal = numbered_line(header, events_before(journal)) + journal.substr(journal.find('\n'));
   remove_summary(folder);  // which says that the run is over

@@ -1,25 +1,15 @@
-#include "run/earlier/taking_up.hpp"
+#include "run/earlier/resume_words.hpp"
 
-#include <algorithm>
-#include <array>
-#include <exception>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "experiment/journal.hpp"
-#include "output/folder/earlier_run.hpp"
 #include "output/folder/run_folder.hpp"
 #include "output/overview.hpp"
-#include "run/earlier/snapshot.hpp"
-#include "run/prepare.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune::detail {
-
-std::string header_of(const Experiment& experiment) {
-  return journal_header(experiment.options(), experiment.searcher(), experiment.scheduler());
-}
 
 std::string not_gone_on_with(const std::filesystem::path& earlier,
                              const std::filesystem::path& folder, bool counts_trials) {
@@ -45,14 +35,6 @@ void refuse_more_trials(const Experiment& experiment, std::string_view journal,
                   trials_of(journal), trials_of(header)));
 }
 
-bool has_same_objectives(std::string_view journal, const std::string& header) {
-  if (journal.find('\n') == std::string_view::npos) return true;
-  const auto there = first_line_of(journal), here = parse(header, "a header");
-  return std::ranges::all_of(std::array{"metric", "mode", "objectives"}, [&](const char* of) {
-    return there.value(of, Json()) == here.value(of, Json());
-  });
-}
-
 std::string instead_of_going_on(const Plan& plan, bool has_same_objectives) {
   if (!plan.sweep_file.empty()) {
     return fmt::format(
@@ -67,8 +49,8 @@ std::string instead_of_going_on(const Plan& plan, bool has_same_objectives) {
                           : "");
 }
 
-std::string how_it_is_taken_up(const Experiment& experiment, const std::filesystem::path& folder,
-                               Seconds now) {
+std::string how_it_is_resumed(const Experiment& experiment, const std::filesystem::path& folder,
+                              Seconds now) {
   if (is_over(experiment, overview_of(experiment, now, 0))) {
     return fmt::format("{} had come to its end: nothing is left to run, and these are its results",
                        folder.string());
@@ -88,23 +70,6 @@ void refuse_damaged(const std::filesystem::path& folder, const DamagedLine& dama
           : fmt::format("to go on from the events before it, keep a copy of {} and cut it there: "
                         "`head -n {} COPY > {}`",
                         journal, damaged.number() - 1, journal)));
-}
-
-bool is_over_by_journal(const Plan& plan, const std::filesystem::path& folder) {
-  try {
-    const auto prepared = prepare(plan, true);
-    auto& experiment = *prepared.experiment;
-    const auto earlier = read_earlier(folder);
-    check_header(earlier.journal, header_of(experiment));
-    Snapshot known;
-    if (!earlier.snapshot.empty()) known = snapshot_in(folder, earlier.snapshot);
-    if (!known.experiment.empty()) experiment.load(known.experiment);
-    apply_events(earlier.journal, experiment, {}, known.events);
-    return experiment.closed() ? experiment.ended_as_asked()
-                               : is_over(experiment, overview_of(experiment, Seconds(0), 0));
-  } catch (const std::exception&) {
-    return false;
-  }
 }
 
 void refuse_other_version(const std::filesystem::path& folder, const OtherVersion& other,
