@@ -1,14 +1,7 @@
 // refused: behind the domain of a field stands its condition
 #include <troupe/tune.hpp>
 
-namespace tune = troupe::tune;
-
-struct Config {
-  double lr = 0.1;
-  int width = 64;
-};
-
-void trains(tune::Context& ctx, const Config& config) { ctx.report({{"loss", config.lr}}); }
+#include "searched.hpp"
 
 int main() {
   const auto when = [](const Config& config) { return config.lr > 0.5 ? "wide" : ""; };

@@ -1,14 +1,7 @@
 // refused: a field of a space begins with its name
 #include <troupe/tune.hpp>
 
-namespace tune = troupe::tune;
-
-struct Config {
-  double lr = 0.1;
-  int width = 64;
-};
-
-void trains(tune::Context& ctx, const Config& config) { ctx.report({{"loss", config.lr}}); }
+#include "searched.hpp"
 
 int main() {
   tune::run<trains>({.space = {{tune::uniform(0, 1), "lr"}}, .trials = 3, .metric = "loss"});

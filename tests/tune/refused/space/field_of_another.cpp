@@ -1,21 +1,9 @@
 // refused: this is a field of another struct
 #include <troupe/tune.hpp>
 
-namespace tune = troupe::tune;
-
-struct Optimizer {
-  double lr = 0.1;
-};
-struct Config {
-  Optimizer optimizer = {};
-  int width = 64;
-};
-
-void trains(tune::Context& ctx, const Config& config) {
-  ctx.report({{"loss", config.optimizer.lr}});
-}
+#include "searched.hpp"
 
 int main() {
   tune::run<trains>(
-      {.space = {{&Optimizer::lr, tune::uniform(0, 1)}}, .trials = 3, .metric = "loss"});
+      {.space = {{&Layer::width, tune::integer(1, 3)}}, .trials = 3, .metric = "loss"});
 }

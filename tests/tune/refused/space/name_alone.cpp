@@ -1,18 +1,6 @@
 // refused: behind the name of a field stands what it holds
 #include <troupe/tune.hpp>
 
-namespace tune = troupe::tune;
-
-struct Optimizer {
-  double lr = 0.1;
-};
-struct Config {
-  Optimizer optimizer = {};
-  int width = 64;
-};
-
-void trains(tune::Context& ctx, const Config& config) {
-  ctx.report({{"loss", config.optimizer.lr}});
-}
+#include "searched.hpp"
 
 int main() { tune::run<trains>({.space = {{"width"}}, .trials = 3, .metric = "loss"}); }

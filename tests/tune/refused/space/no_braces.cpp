@@ -1,13 +1,7 @@
 // refused: the values stand in braces
 #include <troupe/tune.hpp>
 
-namespace tune = troupe::tune;
-
-struct Config {
-  double lr = 0.1;
-};
-
-void trains(tune::Context& ctx, const Config& config) { ctx.report({{"loss", config.lr}}); }
+#include "searched.hpp"
 
 int main() {
   tune::run<trains>({.space = {{"lr", tune::choice(0.1, 0.2)}}, .trials = 3, .metric = "loss"});

@@ -1,13 +1,7 @@
 // refused: a field of a space holds a domain, such as tune::uniform(0, 1)
 #include <troupe/tune.hpp>
 
-namespace tune = troupe::tune;
-
-struct Config {
-  double lr = 0.1;
-};
-
-void trains(tune::Context& ctx, const Config& config) { ctx.report({{"loss", config.lr}}); }
+#include "searched.hpp"
 
 int main() {
   tune::run<trains>(

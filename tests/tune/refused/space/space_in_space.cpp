@@ -1,21 +1,9 @@
 // refused: braces are no domain
 #include <troupe/tune.hpp>
 
-namespace tune = troupe::tune;
-
-struct Optimizer {
-  double lr = 0.1;
-};
-struct Config {
-  Optimizer optimizer = {};
-  int width = 64;
-};
-
-void trains(tune::Context& ctx, const Config& config) {
-  ctx.report({{"loss", config.optimizer.lr}});
-}
+#include "searched.hpp"
 
 int main() {
   tune::run<trains>(
-      {.space = {{"optimizer", {{"lr", tune::uniform(0, 1)}}}}, .trials = 3, .metric = "loss"});
+      {.space = {{"layer", {{"dropout", tune::uniform(0, 1)}}}}, .trials = 3, .metric = "loss"});
 }

@@ -1,21 +1,9 @@
 // refused: the values in these braces are of no one type
-#include <optional>
-
 #include <troupe/tune.hpp>
 
-namespace tune = troupe::tune;
+#include <optional>
 
-struct Optimizer {
-  double lr = 0.1;
-};
-struct Config {
-  Optimizer optimizer = {};
-  int width = 64;
-};
-
-void trains(tune::Context& ctx, const Config& config) {
-  ctx.report({{"loss", config.optimizer.lr}});
-}
+#include "searched.hpp"
 
 int main() {
   tune::run<trains>(
