@@ -125,6 +125,35 @@ TEST_CASE("what a loaded run found is known to another search", "[tune][load]") 
         tune::run<trains>(opposite).trials().front().config.lr);
 }
 
+TEST_CASE(
+    "what a run found is refused by a search for something else, unless it is said to be the same",
+    "[tune][load]") {
+  const TemporaryFolder folder;
+  const auto known = tune::run<trains>(options(folder)).known();
+  auto other = options(folder);
+  other.storage.clear();
+  other.known = known;
+  other.mode = Max;
+  CHECK_THROWS_WITH(
+      tune::run<trains>(other),
+      Catch::StartsWith("tune: .known[0] was found by a search for the lowest 'loss', "
+                        "and this one is for the highest 'loss'"));
+  other.mode = Min;
+  other.metric.clear();
+  other.objectives = {{"loss", tune::Min}, {"size", tune::Min}};
+  other.scheduler = fifo();
+  CHECK_THROWS_WITH(
+      tune::run<trains>(other),
+      Catch::Contains("this one is for the lowest 'loss' and the lowest 'size'; where "
+                      "both mean the same, clear the .objectives of each"));
+  other = options(folder);
+  other.storage.clear();
+  other.metric = "size";
+  other.known = known;
+  for (auto& each : other.known) each.objectives.clear();
+  CHECK(tune::run<trains>(other).trials().size() == other.trials);
+}
+
 TEST_CASE("a trial without a finite value is known as NaN, and one that failed is not",
           "[tune][load]") {
   const TemporaryFolder folder;

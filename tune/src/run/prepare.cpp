@@ -42,11 +42,28 @@ std::unique_ptr<Searcher> searcher_of(const Plan& plan, std::uint64_t trials) {
   return std::make_unique<RandomSearcher>(plan.space, plan.seed, trials);
 }
 
-/// `index`: of the result. `objectives`: how many, where there are several. A run without constraints has no use for how far
-/// those of an earlier run were exceeded.
-GivenSearcher::Known known_of(const KnownValue& known, std::size_t index, std::size_t objectives,
-                              bool has_constraints) {
-  const auto& [config, value, values, violation] = known;
+/// "the lowest 'loss' and the highest 'accuracy'".
+std::string in_words(const std::vector<Objective>& objectives) {
+  std::string words;
+  for (const auto& objective : objectives) {
+    words += fmt::format("{}the {} '{}'", words.empty() ? "" : " and ",
+                         objective.mode == Mode::Max ? "highest" : "lowest", objective.metric);
+  }
+  return words;
+}
+
+/// `index`: of the result. A run without constraints has no use for how far those of an earlier run were exceeded.
+GivenSearcher::Known known_of(const KnownValue& known, std::size_t index, const Plan& plan) {
+  const auto& [config, value, values, violation, found_for] = known;
+  const auto objectives = plan.objectives.size();  // where there are several, else 0
+  const auto here = objectives == 0 ? std::vector{plan.objective} : plan.objectives;
+  if (!found_for.empty() && found_for != here) {
+    throw std::invalid_argument(
+        fmt::format("tune: .known[{}] was found by a search for {}, and this one is for {}; where "
+                    "both mean the "
+                    "same, clear the .objectives of each known result",
+                    index, in_words(found_for), in_words(here)));
+  }
   if (values.size() != objectives) {
     throw std::invalid_argument(
         objectives == 0
@@ -63,7 +80,8 @@ GivenSearcher::Known known_of(const KnownValue& known, std::size_t index, std::s
                     "kept to, else how far they are exceeded",
                     index, violation));
   }
-  return {config, values.empty() ? value : values.front(), values, has_constraints ? violation : 0};
+  return {config, values.empty() ? value : values.front(), values,
+          plan.constraints.empty() ? 0 : violation};
 }
 
 std::unique_ptr<Searcher> with_given(const Plan& plan) {
@@ -74,9 +92,7 @@ std::unique_ptr<Searcher> with_given(const Plan& plan) {
                                             plan.trials));
   }
   std::vector<GivenSearcher::Known> known;
-  for (const auto& each : plan.known)
-    known.push_back(
-        known_of(each, known.size(), plan.objectives.size(), !plan.constraints.empty()));
+  for (const auto& each : plan.known) known.push_back(known_of(each, known.size(), plan));
   const auto trials = plan.trials == 0 ? 0 : plan.trials + plan.known.size();
   return std::make_unique<GivenSearcher>(searcher_of(plan, trials), plan.first, std::move(known),
                                          plan.trials);

@@ -172,10 +172,14 @@ class Results {
       const auto& trial = each.trial;
       if (!detail::tells(trial, outcome_.objectives)) continue;
       if (outcome_.objectives.empty())
-        known.push_back({each.config, trial.best.value_or(detail::kNoValue)});
+        known.push_back({.config = each.config,
+                         .value = trial.best.value_or(detail::kNoValue),
+                         .objectives = {outcome_.objective}});
       else
-        known.push_back(
-            {configured(each.config, config_of_values(trial)), 0, trial.values, trial.violation});
+        known.push_back({.config = configured(each.config, config_of_values(trial)),
+                         .values = trial.values,
+                         .violation = trial.violation,
+                         .objectives = outcome_.objectives});
     }
     return known;
   }

@@ -101,6 +101,7 @@ struct KnownValue {
   double value = 0;
   std::vector<double> values = {};  ///< of a run with several objectives
   double violation = 0;
+  std::vector<Objective> objectives = {};  ///< as KnownResult::objectives
 };
 
 /// Everything in Options that does not depend on Config.
@@ -196,9 +197,9 @@ Plan plan_of(const Options<Config>& options) {
     first.push_back(given_part(options.space, config, ".first", first.size()));
   }
   std::vector<KnownValue> known;
-  for (const auto& [config, value, values, violation] : options.known)
-    known.push_back(
-        {given_part(options.space, config, ".known", known.size()), value, values, violation});
+  for (const auto& [config, value, values, violation, objectives] : options.known)
+    known.push_back({given_part(options.space, config, ".known", known.size()), value, values,
+                     violation, objectives});
   auto objectives = objectives_of(options.metric, options.mode, options.objectives);
   const auto first_objective = objectives.front();
   if (objectives.size() == 1) objectives.clear();
