@@ -94,7 +94,8 @@ TEST_CASE("a program that stays silent is named, and ends when its time is over"
   CHECK(done.exit_code == 0);
   CHECK_THAT(done.output, Catch::Contains("trial 0 has not reported for ") &&
                               Catch::Contains("and keeps its place; stop.trial_time ends it 10.0 s "
-                                              "after its first start: "));
+                                              "after its first start: ") &&
+                              Catch::Contains("last printed 'troupe: {\"loss\": 3}'"));
   const auto trial = sweep.summary().at("trials").at(0);
   CHECK(trial.at("status") == "terminated");
   CHECK_THAT(trial.at("reason").get<std::string>(), Catch::EndsWith("without another report"));
@@ -102,7 +103,9 @@ TEST_CASE("a program that stays silent is named, and ends when its time is over"
   const Sweep without_limit("sleep 8; echo \"troupe: {\\\"loss\\\": $1}\"\n",
                             "notice_silence = 1\n[space]\nx = { grid = [3] }\n");
   CHECK_THAT(without_limit.tune("run").output,
-             Catch::Contains("and keeps its place; stop.trial_time would end it: "));
+             Catch::Contains("and keeps its place; stop.trial_time would end it: ") &&
+                 Catch::Contains("has printed no line to ") &&
+                 Catch::Contains("runs/run-1/trials/0/output-rank-0.log"));
 }
 
 TEST_CASE("a sweep ends when it has cost as much as it may, and a trial on a plateau", "[sweep]") {

@@ -1,9 +1,12 @@
 // Who is told of when trials do not report, and what is said of where they stand.
 #include "run/silence.hpp"
 
+#include <fstream>
+
 #include <catch2/catch.hpp>
 
 #include "run/launch/where.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace silence_test {
 
@@ -77,13 +80,26 @@ TEST_CASE("of a whole run that hangs the first twenty are told of", "[tune][sile
 
 TEST_CASE("where the ranks of a gang stand is said in their order", "[tune][silence]") {
   const std::vector<Place> places(6, {.node = "w1", .slot = 0});
-  const std::vector<RankSign> signs{{.process = 7, .last_line = "epoch 3"}, {.process = 8}};
+  const std::vector<RankSign> signs{{.process = 7, .last_line = "epoch 3"},
+                                    {.process = 8, .last_line = ""}};
   CHECK(where_it_stands(places, signs, false) ==
         "rank 0 (process 7 on w1) last printed 'epoch 3'; rank 1 (process 8 on w1) has shown no "
         "line here (`troupe logs process 8` has its log); rank 2 (on w1) runs; rank 3 (on w1) "
         "runs; and 2 more ranks");
   CHECK(where_it_stands({places[0]}, signs, true) == "rank 0 has returned");
   CHECK(where_it_stands({}, {}, false).empty());
+}
+
+TEST_CASE("of ranks that print to files the last line there is said", "[tune][silence]") {
+  const TemporaryFolder folder;
+  const auto first = folder.path() / "0.log", none = folder.path() / "1.log";
+  std::ofstream(first) << std::string(5000, 'x') << "\nepoch 1\nstep 2\n\n";
+  CHECK(where_it_stands({2, {.node = "w1", .slot = 0}},
+                        {{.process = 7, .last_line = ""}, {.process = 8, .last_line = ""}}, false,
+                        {first, none}) ==
+        "rank 0 (process 7 on w1) last printed 'step 2'; rank 1 (process 8 on w1) has printed no "
+        "line to " +
+            none.string());
 }
 
 }  // namespace silence_test

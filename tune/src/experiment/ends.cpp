@@ -125,7 +125,7 @@ bool Experiment::end_overdue(TrialId id, Seconds now) {
     trial.outcome = Status::Errored;
     trial.error =
         fmt::format("it {} without a report of '{}', and stop.trial_time is {}", *why,
-                    options_.objective.metric, short_time(Seconds(options_.stop.trial_time)));
+                    options_.objective.metric, exact_time(Seconds(options_.stop.trial_time)));
   }
   tell({.kind = Event::Kind::Overdue,
         .trial = id,

@@ -52,7 +52,7 @@ std::string what_ends_silent_trials(const Plan& plan) {
   const auto limit = plan.stop.trial_time;
   if (limit.count() == 0) return in_words_of(plan, "; .stop.trial_time would end it");
   return in_words_of(plan, fmt::format("; .stop.trial_time ends it {} after its first start",
-                                       short_time(Seconds(limit))));
+                                       exact_time(Seconds(limit))));
 }
 
 }  // namespace
@@ -259,7 +259,8 @@ Outcome search_with(const Plan& wanted, const std::function<void()>& require,
 Outcome search(const Plan& plan, const AskForWorkers& ask_for_workers) {
   return with_words_of(plan, [&] {
     return search_with(plan, require_cluster, [&](WorkOf work_of, Seconds already) {
-      return std::make_unique<GangLauncher>(ask_for_workers, std::move(work_of), already);
+      return std::make_unique<GangLauncher>(ask_for_workers, std::move(work_of), already,
+                                            plan.output_file);
     });
   });
 }

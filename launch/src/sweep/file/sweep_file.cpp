@@ -271,6 +271,7 @@ SweepFile read_sweep(const std::string& file) {
   read_reports(table, sweep);
   read_stop(table, sweep.plan);
   set(sweep.prints, table.truth("print"));
+  if (!sweep.prints) sweep.plan.output_file = "output-rank-{}.log";
   read_variables(table, sweep);
   table.finish();
   check_places(table, sweep);

@@ -63,6 +63,8 @@ class GangAttempt {
   /// What is known of its ranks, once it is placed: for signs_in().
   troupe::detail::ObjectPtr ask_for_signs() const;
   const std::vector<Place>& places() const { return places_; }
+  /// Of the trial, on its nodes; empty: the run has none.
+  const std::filesystem::path& folder() const { return work_.info.storage; }
   bool first_rank_has_returned() const { return stage_ == Stage::Finishing; }
   /// Adds what its gang holds, once it is placed.
   void add_to(InUse& in_use) const;

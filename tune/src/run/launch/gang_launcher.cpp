@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "run/fault.hpp"
 #include "run/launch/gang_attempt.hpp"
 #include "run/launch/where.hpp"
@@ -21,10 +23,12 @@ constexpr std::chrono::seconds kForSigns{2};
 }  // namespace
 
 GangLauncher::GangLauncher(detail::AskForWorkers ask_for_workers,
-                           std::function<detail::Work(const Launch&)> work_of, Seconds already)
+                           std::function<detail::Work(const Launch&)> work_of, Seconds already,
+                           std::string output_file)
     : ask_for_workers_{std::move(ask_for_workers)},
       work_of_{std::move(work_of)},
-      already_{already} {}
+      already_{already},
+      output_file_{std::move(output_file)} {}
 
 GangLauncher::~GangLauncher() = default;
 
@@ -110,18 +114,28 @@ bool GangLauncher::tell_where(TrialId trial, const std::string& what) {
                     .what = what,
                     .places = attempt.places(),
                     .first_has_returned = attempt.first_rank_has_returned(),
+                    .folder = attempt.folder(),
                     .signs = attempt.ask_for_signs(),
                     .until = Clock::now() + kForSigns});
   return true;
 }
 
+/// Of each rank of a trial with this folder.
+std::vector<std::filesystem::path> GangLauncher::output_files(const std::filesystem::path& folder,
+                                                              std::size_t ranks) const {
+  std::vector<std::filesystem::path> files;
+  for (std::size_t rank = 0; !output_file_.empty() && rank < ranks; ++rank)
+    files.push_back(folder / fmt::format(fmt::runtime(output_file_), rank));
+  return files;
+}
+
 void GangLauncher::say_where() {
   while (!where_.empty()) {
-    const auto& [trial, what, places, first_has_returned, signs, until] = where_.front();
+    const auto& [trial, what, places, first_has_returned, folder, signs, until] = where_.front();
     const bool is_to_wait = signs && !troupe::detail::is_ready(*signs) && Clock::now() < until;
     if (is_to_wait) return;
-    const auto stands =
-        where_it_stands(places, troupe::detail::signs_in(signs), first_has_returned);
+    const auto stands = where_it_stands(places, troupe::detail::signs_in(signs), first_has_returned,
+                                        output_files(folder, places.size()));
     events_.push_back({.kind = GangEvent::Kind::Notice,
                        .trial = trial,
                        .text = what + (stands.empty() ? "" : ": " + stands)});

@@ -26,9 +26,10 @@ class GangAttempt;
 /// or has not for 5 s.
 class GangLauncher final : public Launcher {
  public:
-  /// `work_of` says what a launch runs.
+  /// `work_of` says what a launch runs. `output_file`: as Plan::output_file.
   GangLauncher(detail::AskForWorkers ask_for_workers,
-               std::function<detail::Work(const Launch&)> work_of, Seconds already = Seconds(0));
+               std::function<detail::Work(const Launch&)> work_of, Seconds already = Seconds(0),
+               std::string output_file = {});
   /// Ends what still runs.
   ~GangLauncher() override;
 
@@ -62,6 +63,7 @@ class GangLauncher final : public Launcher {
     std::string what;
     std::vector<Place> places;
     bool first_has_returned = false;
+    std::filesystem::path folder;  // of the trial
     troupe::detail::ObjectPtr signs;
     Clock::time_point until;  // and then without them
   };
@@ -74,11 +76,14 @@ class GangLauncher final : public Launcher {
   Attempts::iterator step(Attempts::iterator at);
   void look_at_cluster();
   void say_where();
+  std::vector<std::filesystem::path> output_files(const std::filesystem::path& folder,
+                                                  std::size_t ranks) const;
   void sleep_until(Clock::time_point deadline) const;
 
   const detail::AskForWorkers ask_for_workers_;
   const std::function<detail::Work(const Launch&)> work_of_;
   const Seconds already_;  // that the run had gone on for before
+  const std::string output_file_;
   const Clock::time_point began_ = Clock::now();
   const troupe::detail::ObjectPtr cluster_end_ = troupe::detail::cluster_end();
   bool cluster_ended_ = false;  // the search has been told

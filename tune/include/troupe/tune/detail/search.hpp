@@ -143,6 +143,9 @@ struct Plan {
   /// What describes the search, for `troupe tune`: then `resume` never begins a run. Empty: a
   /// program's own options.
   std::string sweep_file = {};
+  /// Where the program of a rank prints to, in its trial's folder, with {} for the rank. Empty: what it
+  /// prints goes to the log of its process.
+  std::string output_file = {};
   int workers = 1;
   bool is_in_process = false;
   bool is_sized = false;          ///< each trial's configuration says how large its gang is
