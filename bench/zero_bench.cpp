@@ -4,9 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <string>
 
 #include <c10/core/CachingDeviceAllocator.h>
+#include <malloc.h>
 #include <torch/optim/adam.h>
 #include <torch/utils.h>
 #include <unistd.h>
@@ -14,8 +16,9 @@
 #include "train/gpus.hpp"
 #include "train/training.hpp"
 
-/// Training steps a second under Adam whose state is cut among the ranks (ZeRO, stage 1), against
-/// the same ranks with the whole state each (stage 0), and the memory that either takes.
+/// Training steps a second under Adam whose state is cut among the ranks (ZeRO, stage 1), also with
+/// their gradients (stage 2), against the same ranks with the whole of both (stage 0), and the memory
+/// that each takes.
 /// `./run bench train --peer` runs PyTorch's ZeroRedundancyOptimizer beside it.
 ///
 ///   zero_bench [ranks] [--gpus N] [--json] [--smoke]
@@ -28,6 +31,7 @@ struct Measured {
   double steps_per_s = 0;
   std::int64_t state_bytes = 0;  ///< of the optimizer's two averages
   std::int64_t peak_bytes = 0;   ///< of tensors on the GPU during the steps; 0 on a CPU
+  std::int64_t held_bytes = 0;   ///< of main memory between backward and step; 0 on a GPU
 };
 
 std::int64_t bytes_of_state(const torch::optim::Adam& optimizer) {
@@ -50,14 +54,29 @@ std::int64_t peak_bytes(c10::Device device) {
       .peak;
 }
 
+/// Of this process in main memory, but for files: its own, and its share of what it has with others.
+std::int64_t held_bytes(c10::Device device) {
+  if (device.is_cuda()) return 0;
+  ::malloc_trim(0);
+  std::ifstream file("/proc/self/smaps_rollup");
+  std::int64_t kibibytes = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("Pss_Anon:") || line.starts_with("Pss_Shmem:"))
+      kibibytes += std::stoll(line.substr(line.find(':') + 1));
+  }
+  return kibibytes * 1024;
+}
+
 /// The rank's bytes become those of the rank that has most. A collective.
 void take_maximum(troupe::train::Context& ctx, Measured& measured) {
   const auto bytes =
-      torch::tensor({measured.state_bytes, measured.peak_bytes}, torch::kInt64).to(ctx.device());
-  ctx.communicator().all_reduce(bytes.data_ptr(), 2, troupe::train::DataType::Int64,
+      torch::tensor({measured.state_bytes, measured.peak_bytes, measured.held_bytes}, torch::kInt64)
+          .to(ctx.device());
+  ctx.communicator().all_reduce(bytes.data_ptr(), 3, troupe::train::DataType::Int64,
                                 troupe::train::ReduceOp::Max);
   measured.state_bytes = bytes[0].item<std::int64_t>();
   measured.peak_bytes = bytes[1].item<std::int64_t>();
+  measured.held_bytes = bytes[2].item<std::int64_t>();
 }
 
 Measured measure(troupe::train::Context& ctx, const Training& training) {
@@ -81,6 +100,9 @@ Measured measure(troupe::train::Context& ctx, const Training& training) {
         measured.steps_per_s = troupe::bench::steps_per_second(ctx, training, step);
         measured.state_bytes = bytes_of_state(optimizer);
         measured.peak_bytes = peak_bytes(ctx.device());
+        optimizer.zero_grad();
+        loss(net).backward();
+        measured.held_bytes = held_bytes(ctx.device());
         take_maximum(ctx, measured);
         return measured;
       });
@@ -94,20 +116,22 @@ void print_row(int ranks, const std::string& model, const char* how, const Measu
       static_cast<long long>(measured.state_bytes));
   if (measured.peak_bytes > 0)
     std::printf(",\"peak_bytes\":%lld", static_cast<long long>(measured.peak_bytes));
+  if (measured.held_bytes > 0)
+    std::printf(",\"held_bytes\":%lld", static_cast<long long>(measured.held_bytes));
   std::printf("}\n");
 }
 
-void print_text(const std::string& model, const Measured& plain, const Measured& zero) {
+void print_text(const std::string& model, const std::array<Measured, 3>& of_stage) {
   const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-  std::printf("%-28s  ZeRO %8.1f  without %8.1f (%3.0f %%)  state of a rank %.2f, %.2f MB",
-              model.c_str(), zero.steps_per_s, plain.steps_per_s,
-              100 * zero.steps_per_s / plain.steps_per_s, megabytes(zero.state_bytes),
-              megabytes(plain.state_bytes));
-  if (zero.peak_bytes > 0) {
-    std::printf("  peak of a rank %.0f, %.0f MB", megabytes(zero.peak_bytes),
-                megabytes(plain.peak_bytes));
+  const auto& plain = of_stage.front();
+  for (std::size_t stage = 0; stage < of_stage.size(); ++stage) {
+    const auto& [steps_per_s, state, peak, held] = of_stage[stage];
+    std::printf("%-28s  stage %zu %8.1f (%3.0f %%)  of a rank: state %.2f MB", model.c_str(), stage,
+                steps_per_s, 100 * steps_per_s / plain.steps_per_s, megabytes(state));
+    if (peak > 0) std::printf(", peak on the GPU %.0f MB", megabytes(peak));
+    if (held > 0) std::printf(", held before a step %.0f MB", megabytes(held));
+    std::printf("\n");
   }
-  std::printf("\n");
 }
 
 }  // namespace
@@ -130,8 +154,8 @@ int main(int argc, char** argv) {
   for (auto& [name, training] : cases) {
     // The numbers of steps are those of ddp_bench, whose SGD takes half as long on a CPU as Adam.
     if (gpus == 0) training.steps = std::max(training.steps / 2, 1);
-    std::array<Measured, 2> of_stage;
-    for (int stage : {0, 1}) {
+    std::array<Measured, 3> of_stage;
+    for (int stage : {0, 1, 2}) {
       troupe::train::ContextOptions context;
       context.zero.stage = stage;
       const auto result = troupe::train::run<measure>(
@@ -139,9 +163,9 @@ int main(int argc, char** argv) {
           {.workers = ranks, .each = troupe::bench::rank_options(ranks, gpus), .context = context});
       of_stage.at(static_cast<std::size_t>(stage)) = *result.value;
     }
-    const auto& [plain, zero] = of_stage;
-    if (!json_only) print_text(name, plain, zero);
-    print_row(ranks, name, "plain", plain);
-    print_row(ranks, name, "zero", zero);
+    if (!json_only) print_text(name, of_stage);
+    print_row(ranks, name, "plain", of_stage[0]);
+    print_row(ranks, name, "zero", of_stage[1]);
+    print_row(ranks, name, "zero 2", of_stage[2]);
   }
 }

@@ -55,13 +55,13 @@ def peer_of(peers, key):
 
 def memory_of(rows, peer):
     """The bytes of the rank that has most, as fields of a result."""
-    fields = [field for field in ("state_bytes", "peak_bytes") if field in rows[0]]
-    return {field: median_of(rows, field) for field in fields} | {f"peer_{field}": median_of(peer, field) if peer else None for field in fields}
+    fields = [field for field in ("state_bytes", "peak_bytes", "held_bytes") if field in rows[0]]
+    return {field: median_of(rows, field) for field in fields} | {f"peer_{field}": median_of(peer, field) if peer and field in peer[0] else None for field in fields}
 
 
 def memory_text(row):
     text = ""
-    for field, what in ("state_bytes", "state"), ("peak_bytes", "peak"):
+    for field, what in ("state_bytes", "state"), ("peak_bytes", "peak"), ("held_bytes", "memory before a step"):
         if field in row:
             text += f"  {what} of a rank {row[field] / 1e6:.2f} MB"
             if row[f"peer_{field}"]:

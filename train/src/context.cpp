@@ -12,6 +12,7 @@
 #include <c10/util/Type.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
+#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/optimizer.h>
 
 #include "checkpoint/directory.hpp"
@@ -82,10 +83,10 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
 
 /// Throws std::invalid_argument for a stage that there is not.
 void check_stage(const ZeroOptions& options) {
-  if (options.stage == 0 || options.stage == 1) return;
+  if (options.stage >= 0 && options.stage <= 2) return;
   throw std::invalid_argument(fmt::format(
       "ContextOptions::zero.stage is {}; it can be 0 (every rank has the whole state of "
-      "the optimizers) or 1 (every rank has a part of it)",
+      "the optimizers), 1 (every rank has a part of it) or 2 (and a part of the gradients)",
       options.stage));
 }
 
@@ -108,8 +109,7 @@ std::vector<std::vector<NamedTensor>> groups_of(
       const auto name = names.find(tensor.unsafeGetTensorImpl());
       if (name == names.end() || tensor.device() != device) {
         throw std::invalid_argument(fmt::format(
-            "parameter {} of the optimizer is {}: with ContextOptions::zero.stage 1 prepare the "
-            "model "
+            "parameter {} of the optimizer is {}: with ContextOptions::zero prepare the model "
             "first, and make the optimizer with the parameters that it has then",
             seen.size(),
             name == names.end()
@@ -133,9 +133,8 @@ OptimizerParts* parts_of(const torch::optim::Optimizer& optimizer, const Context
   const auto* prepared = dynamic_cast<const detail::ShardedOptimizer*>(&optimizer);
   if (prepared == nullptr) {
     throw std::logic_error(
-        "checkpoint: with ContextOptions::zero.stage 1 an optimizer must be what prepare() "
-        "returned; "
-        "keep that as `auto optimizer = ctx.prepare(...)`");
+        "with ContextOptions::zero an optimizer must be what prepare() returned; keep that as "
+        "`auto optimizer = ctx.prepare(...)`");
   }
   return static_cast<OptimizerParts*>(prepared->shards());
 }
@@ -232,6 +231,26 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
     models.push_back(std::move(prepared));
 }
 
+/// Of a parameter that another model has too, whose gradient two reducers would cut.
+void Context::refuse_shared(const PreparedModel& prepared,
+                            const std::vector<NamedTensor>& parameters) const {
+  std::unordered_set<const void*> others;
+  for (const auto& model : impl_->models) {
+    if (!model.reducer || model.module.lock() == prepared.module.lock()) continue;
+    for (const auto& shard : model.reducer->shards()) {
+      for (const auto& parameter : shard->parameters())
+        others.insert(parameter.tensor.unsafeGetTensorImpl());
+    }
+  }
+  for (const auto& [name, tensor] : parameters) {
+    if (!others.contains(tensor.unsafeGetTensorImpl())) continue;
+    throw std::invalid_argument(fmt::format(
+        "parameter {} is in two models: with ContextOptions::zero.stage 2 prepare one module that "
+        "has both in it, or use stage 1",
+        name));
+  }
+}
+
 void Context::average_gradients(PreparedModel& prepared, const torch::nn::Module& module) {
   if (impl_->queue) impl_->queue->refuse_while_open();
   ModelLayout model{parameters_of(module, false), buffers_of(module), parameters_of(module, true)};
@@ -241,11 +260,13 @@ void Context::average_gradients(PreparedModel& prepared, const torch::nn::Module
   broadcast_tensors(comm, model.parameters, device(), 0);
   broadcast_tensors(comm, model.buffers, device(), 0);
   if (world_size() == 1) return;
+  if (impl_->options.zero.stage == 2) refuse_shared(prepared, model.trained);
   prepared.watch = std::make_unique<ParameterWatch>(std::move(model.parameters));
   if (model.trained.empty()) return;
   if (!impl_->queue)
     impl_->queue = std::make_shared<ReductionQueue>(impl_->control ? *impl_->control : comm);
-  prepared.reducer = Reducer::make(impl_->queue, comm, std::move(model.trained), options);
+  const auto keeps = impl_->options.zero.stage < 2 ? Reducer::Keeps::All : Reducer::Keeps::Part;
+  prepared.reducer = Reducer::make(impl_->queue, comm, std::move(model.trained), options, keeps);
   prepared.reducer->set_synchronized(impl_->unsynchronized == 0);
 }
 
@@ -254,10 +275,10 @@ std::shared_ptr<detail::OptimizerShards> Context::prepare_optimizer(
   const bool is_cut = impl_->options.zero.stage > 0;
   const auto* kind = OptimizerKind::of(optimizer);
   if (is_cut && kind == nullptr) {
-    throw std::invalid_argument(fmt::format(
-        "ZeRO cannot cut the state of a {}: ContextOptions::zero.stage 1 is for {}; use "
-        "one of those, or stage 0",
-        c10::demangle(typeid(optimizer).name()), OptimizerKind::known()));
+    throw std::invalid_argument(
+        fmt::format("ZeRO cannot cut the state of a {}: ContextOptions::zero is for {}; use "
+                    "one of those, or stage 0",
+                    c10::demangle(typeid(optimizer).name()), OptimizerKind::known()));
   }
   restore_optimizer(optimizer);
   if (!is_cut) return nullptr;
@@ -269,8 +290,23 @@ std::shared_ptr<detail::OptimizerShards> Context::prepare_optimizer(
   if (world_size() == 1) return nullptr;
   auto& comm = communicator();
   check_optimizers_agree(comm, kind->name(), groups, device());
-  return std::make_shared<OptimizerParts>(*kind, std::move(groups), comm,
-                                          impl_->control ? *impl_->control : comm);
+  auto& control = impl_->control ? *impl_->control : comm;
+  if (impl_->options.zero.stage < 2)
+    return std::make_shared<OptimizerParts>(*kind, std::move(groups), comm, control);
+  std::vector<std::vector<std::shared_ptr<GradientShard>>> shards;
+  for (const auto& model : impl_->models) {
+    if (model.reducer) shards.push_back(model.reducer->shards());
+  }
+  return std::make_shared<OptimizerParts>(*kind, std::move(groups), shards, comm, control);
+}
+
+double Context::clip_grad_norm(torch::optim::Optimizer& optimizer, double max_norm) {
+  auto* parts = parts_of(optimizer, impl_->options);
+  if (parts != nullptr && parts->cuts_gradients()) return parts->clip_gradients(max_norm);
+  std::vector<at::Tensor> parameters;
+  for (const auto& group : optimizer.param_groups())
+    parameters.insert(parameters.end(), group.params().begin(), group.params().end());
+  return torch::nn::utils::clip_grad_norm_(parameters, max_norm);
 }
 
 void Context::restore_optimizer(torch::optim::Optimizer& optimizer) {

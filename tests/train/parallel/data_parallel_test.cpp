@@ -130,7 +130,7 @@ TEST_CASE("buckets are reduced while backward still runs", "[train][data_paralle
           bool ended = false;
           const auto queue = std::make_shared<ReductionQueue>(*comm);
           auto reducer = Reducer::make(queue, *comm, parameters, small_buckets().data_parallel,
-                                       [&](Reducer::Event event, std::size_t) {
+                                       Reducer::Keeps::All, [&](Reducer::Event event, std::size_t) {
                                          if (event == Reducer::Event::Reduced) reduced.fetch_add(1);
                                          if (event == Reducer::Event::BackwardEnded) ended = true;
                                        });

@@ -1,19 +1,24 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/schedulers/step_lr.h>
 #include <torch/optim/sgd.h>
+#include <torch/serialize.h>
 #include <torch/utils.h>
 #include <troupe/train/context.hpp>
 
 #include "support/forked_gang.hpp"
 #include "support/net.hpp"
+#include "support/scratch.hpp"
 #include "support/small_training.hpp"
+#include "support/test_member.hpp"
 
 /// Trainings whose optimizer's state may be cut, on CPUs and GPUs. To be used in forked ranks only.
 namespace troupe::testing {
@@ -60,6 +65,60 @@ inline void step(train::Context& ctx, Net& net, torch::optim::Optimizer& optimiz
   optimizer.zero_grad();
   loss_of(net, ctx.rank(), ctx.world_size(), number).backward();
   optimizer.step();
+}
+
+/// What a rank does, and the parameters that it then has.
+using Training = std::function<std::vector<torch::Tensor>(train::Context&)>;
+
+/// Trains with an optimizer, whose learning rate falls, for six steps.
+template <class MakeOptimizer>
+Training training_with(MakeOptimizer make) {
+  return [make](train::Context& ctx) {
+    auto net = ctx.prepare(Net(kWidths, 5));
+    auto optimizer = ctx.prepare(make(net));
+    torch::optim::StepLR schedule(optimizer, 2, 0.5);
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      step(ctx, net, optimizer, i);
+      schedule.step();
+    }
+    return values_of(net);
+  };
+}
+
+/// Runs it without ZeRO and with, and compares the parameters of each rank with those that rank 0
+/// has without.
+inline std::string difference(int stage, const Training& training, const ForkedGang& gang,
+                              bool find_unused = false, double tolerance = 0) {
+  const Scratch scratch;
+  const auto file = (scratch.path() / "values.pt").string();
+  auto failed = failures(gang.run([&](GangContext& ranks) {
+    TestMember member(ranks);
+    train::Context ctx(member, options_with(0, find_unused));
+    const auto values = training(ctx);
+    if (ctx.rank() == 0) torch::save(values, file);
+  }));
+  if (!failed.empty()) return "without ZeRO: " + failed;
+  return failures(gang.run([&](GangContext& ranks) {
+    TestMember member(ranks);
+    train::Context ctx(member, options_with(stage, find_unused));
+    std::vector<torch::Tensor> expected;
+    torch::load(expected, file);
+    expect_same(training(ctx), expected, tolerance, "with ZeRO");
+  }));
+}
+
+/// The error that every rank of a gang gets.
+inline std::string error_of(const std::function<void(train::Context&)>& rank, int stage = 1,
+                            int ranks = 2) {
+  const auto outcomes = ForkedGang::on_one_node(ranks).run([&](GangContext& gang) {
+    TestMember member(gang);
+    train::Context ctx(member, options_with(stage));
+    rank(ctx);
+  });
+  for (const auto& outcome : outcomes) {
+    if (outcome.message != outcomes.front().message) return "the ranks' errors differ";
+  }
+  return outcomes.front().type + ": " + outcomes.front().message;
 }
 
 }  // namespace troupe::testing

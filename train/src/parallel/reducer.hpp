@@ -18,10 +18,12 @@
 #include "collective/background_reductions.hpp"
 #include "parallel/buckets.hpp"
 #include "parallel/reduction_queue.hpp"
+#include "zero/gradient_shard.hpp"
 
 namespace torch::autograd {
+struct FunctionPreHook;
 struct Node;
-}
+}  // namespace torch::autograd
 
 namespace troupe::train {
 
@@ -34,9 +36,12 @@ namespace troupe::train {
 /// of the context, which reduces the buckets of all models in an order that the ranks share, while
 /// backward goes on. When backward() returns, all gradients are averages.
 ///
+/// With ZeRO's stage 2 a bucket is no buffer: a gradient stays where autograd made it until its bucket
+/// is reduced, and a GradientShard keeps the rank's part of the averages.
+///
 /// On a GPU the reductions run beside backward: each begins once its bucket is filled there, which an
 /// event in the stream of the hook that filled it says, and the thread that runs them waits for none
-/// before the end.
+/// before the end, but with stage 2 for each.
 ///
 /// Lives in one rank's process, for one model. Hooks hold it weakly, so the model may live longer.
 /// Used by the thread that runs backward, but for reduce().
@@ -45,6 +50,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   /// For tests: what happened, in order, from two threads.
   enum class Event { Submitted, Reduced, BackwardEnded };
   using Trace = std::function<void(Event, std::size_t bucket)>;
+  /// What of the averages a rank keeps.
+  enum class Keeps { All, Part };
 
   /// `parameters`: those that want gradients, each once, the same on every rank. A collective:
   /// `queue` gets its models, and `communicator` allocates, in one order on all ranks.
@@ -52,7 +59,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   static std::shared_ptr<Reducer> make(std::shared_ptr<ReductionQueue> queue,
                                        Communicator& communicator,
                                        std::vector<NamedTensor> parameters,
-                                       const DataParallelOptions& options, Trace trace = {});
+                                       const DataParallelOptions& options, Keeps keeps = Keeps::All,
+                                       Trace trace = {});
   ~Reducer() override;
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
@@ -60,6 +68,9 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   /// false: backward leaves the gradients of this rank as they are, until one with true averages
   /// them.
   void set_synchronized(bool on) { synchronized_ = on; }
+
+  /// Of each bucket; empty with Keeps::All.
+  std::vector<std::shared_ptr<GradientShard>> shards() const;
 
   std::string name() const override;
   std::size_t buckets() const override { return buckets_.size(); }
@@ -77,29 +88,47 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   struct Parameter {
     std::string name;
     at::Tensor variable;
-    at::Tensor part;  // of its bucket, in its shape
+    at::Tensor part;  // of its bucket's buffer, in its shape
     std::size_t bucket = 0;
+    std::size_t member = 0;  // of its bucket
     std::shared_ptr<torch::autograd::Node> accumulator;
     std::uintptr_t hook = 0;
+    torch::autograd::FunctionPreHook* before =
+        nullptr;         // the accumulator's, where there is a shard
     bool ready = false;  // in this backward
+    bool gives = false;  // a gradient, in this backward
     bool used = false;   // it was given a gradient since its last average
-    bool owes() const { return used && variable.grad().defined(); }
   };
   struct Bucket {
     std::shared_ptr<void> memory;  // of the communicator, or empty
-    at::Tensor flat;
+    at::Tensor flat;               // undefined where there is a shard
+    std::shared_ptr<GradientShard> shard;
+    std::size_t room = 0;  // for the shard
     std::vector<std::size_t> members;
     std::size_t waiting = 0;           // members that are not ready in this backward
     std::optional<c10::Event> filled;  // on a GPU
   };
+  /// For buckets of one type, while they are reduced to their shards: in a backward alone.
+  struct Room {
+    at::TensorOptions options;
+    std::int64_t elements = 0;
+    at::Tensor tensor;
+  };
   class Hook;
+  class HookBefore;
 
   Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicator,
-          const DataParallelOptions& options, Trace trace);
+          const DataParallelOptions& options, Keeps keeps, Trace trace);
   void fill_buckets(std::vector<NamedTensor> parameters);
   void allocate(Bucket& bucket);
+  void make_shard(Bucket& bucket);
+  void plan_rooms();
+  void reduce_buffer(Bucket& bucket);
+  void reduce_shard(Bucket& bucket);
   void install_hooks();
 
+  void refuse_second(const Parameter& parameter) const;
+  void before_gradient(std::size_t index);
   void on_gradient(std::size_t index);
   void begin_backward();
   void expect_all();
@@ -107,6 +136,12 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   void submit_full_buckets();
   void note_filled(Bucket& bucket);
   void add_unused();
+  void move_into_bucket(Parameter& parameter);
+  bool has_gradient(const Parameter& parameter) const;
+  bool owes(const Parameter& parameter) const { return parameter.used && has_gradient(parameter); }
+  GradientShard* shard_of(const Parameter& parameter) const {
+    return buckets_[parameter.bucket].shard.get();
+  }
   std::vector<std::int32_t> used_anywhere(Communicator& control) const;
   void refuse_unused() const;
   void trace(Event event, std::size_t bucket) {
@@ -117,10 +152,12 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   Communicator& communicator_;
   BackgroundReductions* const background_;  // the communicator, if it can do that
   const DataParallelOptions options_;
+  const Keeps keeps_;
   const Trace trace_;
   std::optional<std::size_t> ordinal_;  // in the queue; none: not added yet
   std::vector<Parameter> parameters_;
   std::vector<Bucket> buckets_;
+  std::vector<Room> rooms_;
   bool synchronized_ = true;
   bool in_backward_ = false;
   // Buckets of this backward that are full, up to the first that is not.

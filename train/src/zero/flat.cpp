@@ -9,15 +9,11 @@
 #include <fmt/format.h>
 
 #include "parallel/tensor_type.hpp"
+#include "zero/gradient_shard.hpp"
+#include "zero/layout.hpp"
 
 namespace troupe::train {
 namespace {
-
-std::vector<std::int64_t> sizes_of(const std::vector<NamedTensor>& parameters) {
-  std::vector<std::int64_t> sizes;
-  for (const auto& parameter : parameters) sizes.push_back(parameter.tensor.numel());
-  return sizes;
-}
 
 /// Elements in the order of memory: of a tensor without gaps, whichever its strides are.
 at::Tensor in_memory_order(const at::Tensor& tensor) {
@@ -28,26 +24,19 @@ at::Tensor in_memory_order(const at::Tensor& tensor) {
 
 Flat::Flat(std::vector<NamedTensor> parameters, int rank, int ranks)
     : parameters_(std::move(parameters)),
-      partition_(train::partition(sizes_of(parameters_), ranks)),
+      partition_(train::partition(elements_of(parameters_), ranks)),
       pieces_(partition_.pieces_of(rank)),
       rank_(rank) {
   const at::NoGradGuard no_grad;
   data_type_of(parameters_.front().tensor);  // refuses a type that cannot be sent
   values_ = at::zeros({partition_.total()}, parameters_.front().tensor.options());
-  for (std::size_t i = 0; i < parameters_.size(); ++i) places_.push_back(made_place(i));
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    places_.push_back(laid_out(values_, partition_.offsets[i], parameters_[i].tensor));
   for (const auto& piece : pieces_) {
     piece_tensors_.push_back(
         values_.narrow(0, partition_.offsets[piece.parameter] + piece.first, piece.count).detach());
   }
   move_back();
-}
-
-/// With the parameter's own strides if it has no gaps, so that layouts such as channels-last stay.
-at::Tensor Flat::made_place(std::size_t parameter) const {
-  const auto& tensor = parameters_[parameter].tensor;
-  const auto place = values_.narrow(0, partition_.offsets[parameter], tensor.numel());
-  return tensor.is_non_overlapping_and_dense() ? place.as_strided(tensor.sizes(), tensor.strides())
-                                               : place.view(tensor.sizes());
 }
 
 at::Tensor Flat::own_part() const {
@@ -89,6 +78,11 @@ void Flat::lend_gradients() {
       lent = in_order(parameter, gradient).narrow(0, first, count);
     }
   }
+}
+
+void Flat::lend_gradients(const GradientShard& averages) {
+  for (std::size_t i = 0; i < pieces_.size(); ++i)
+    piece_tensors_[i].mutable_grad() = averages.average(i);
 }
 
 void Flat::drop_gradients() {

@@ -10,6 +10,8 @@
 
 namespace troupe::train {
 
+class GradientShard;
+
 /// Parameters of one group, type and device, whose values lie in one buffer, so that one all-gather
 /// brings what the other ranks have updated. Lives in one rank's process; not thread-safe.
 class Flat {
@@ -35,6 +37,8 @@ class Flat {
   /// Gives the pieces the gradients of their elements. Throws std::invalid_argument for a gradient
   /// that is sparse.
   void lend_gradients();
+  /// The same from averages of the same parameters, in the same order.
+  void lend_gradients(const GradientShard& averages);
   void drop_gradients();
 
   /// The elements of a tensor that is as large as the parameter, in the order in which the buffer has
@@ -42,8 +46,6 @@ class Flat {
   at::Tensor in_order(std::size_t parameter, const at::Tensor& tensor) const;
 
  private:
-  at::Tensor made_place(std::size_t parameter) const;
-
   const std::vector<NamedTensor> parameters_;
   const Partition partition_;
   const std::vector<Piece> pieces_;

@@ -1,6 +1,7 @@
 #include "zero/optimizer_parts.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
@@ -9,13 +10,14 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <torch/optim/optimizer.h>
 
 #include "parallel/tensor_type.hpp"
+#include "zero/layout.hpp"
 
 namespace troupe::train {
 namespace detail {
@@ -54,13 +56,6 @@ std::vector<std::vector<NamedTensor>> by_type(const std::vector<NamedTensor>& gr
   return sorted;
 }
 
-/// Until what the program's stream writes to the tensor is there.
-void finish_writes(const at::Tensor& tensor) {
-  if (!tensor.is_cuda()) return;
-  const c10::impl::VirtualGuardImpl device(tensor.device().type());
-  device.synchronizeStream(device.getStream(tensor.device()));
-}
-
 const torch::optim::OptimizerParamState* state_of(const Optimizer& optimizer,
                                                   const at::Tensor& tensor) {
   const auto& states = optimizer.state();
@@ -76,10 +71,13 @@ class OptimizerParts::PiecesInPlace {
  public:
   PiecesInPlace(Optimizer& optimizer, std::vector<Part>& parts)
       : optimizer_(optimizer), parts_(parts), pieces_(optimizer.param_groups().size()) {
-    for (auto& [group, flat] : parts_) {
-      flat.lend_gradients();
-      const auto& own = flat.piece_tensors();
-      pieces_[group].insert(pieces_[group].end(), own.begin(), own.end());
+    for (auto& [groups, flat, averages] : parts_) {
+      if (averages)
+        flat.lend_gradients(*averages);
+      else
+        flat.lend_gradients();
+      for (std::size_t i = 0; i < flat.pieces().size(); ++i)
+        pieces_[groups[flat.pieces()[i].parameter]].push_back(flat.piece_tensors()[i]);
     }
     exchange();
   }
@@ -122,9 +120,108 @@ OptimizerParts::OptimizerParts(const OptimizerKind& kind,
                                Communicator& communicator, Communicator& control)
     : kind_(kind), groups_(std::move(groups)), communicator_(communicator), control_(control) {
   for (std::size_t group = 0; group < groups_.size(); ++group) {
-    for (auto& parameters : by_type(groups_[group]))
-      parts_.push_back({group, Flat(std::move(parameters), control.rank(), control.size())});
+    for (auto& parameters : by_type(groups_[group])) {
+      const std::vector<std::size_t> all_of_it(parameters.size(), group);
+      parts_.push_back({all_of_it, Flat(std::move(parameters), control.rank(), control.size())});
+    }
   }
+}
+
+OptimizerParts::OptimizerParts(
+    const OptimizerKind& kind, std::vector<std::vector<NamedTensor>> groups,
+    const std::vector<std::vector<std::shared_ptr<GradientShard>>>& shards,
+    Communicator& communicator, Communicator& control)
+    : kind_(kind),
+      groups_(std::move(groups)),
+      communicator_(communicator),
+      control_(control),
+      cuts_gradients_(true) {
+  std::unordered_map<const void*, std::size_t> group_of;
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    for (const auto& [name, tensor] : groups_[group])
+      group_of.emplace(tensor.unsafeGetTensorImpl(), group);
+  }
+  for (const auto& of_model : shards) add_parts(of_model, group_of);
+  for (const auto& part : parts_) {
+    for (const auto& [name, tensor] : part.flat.parameters())
+      group_of.erase(tensor.unsafeGetTensorImpl());
+  }
+  for (const auto& group : groups_) {
+    for (const auto& parameter : group) {
+      if (group_of.contains(parameter.tensor.unsafeGetTensorImpl())) whole_.push_back(parameter);
+    }
+  }
+}
+
+/// `shards`: of one model. `groups`: of the optimizer's parameters.
+void OptimizerParts::add_parts(const std::vector<std::shared_ptr<GradientShard>>& shards,
+                               const std::unordered_map<const void*, std::size_t>& groups) {
+  const NamedTensor* here = nullptr;
+  const NamedTensor* elsewhere = nullptr;
+  for (const auto& shard : shards) {
+    for (const auto& parameter : shard->parameters())
+      (groups.contains(parameter.tensor.unsafeGetTensorImpl()) ? here : elsewhere) = &parameter;
+  }
+  if (here == nullptr) return;
+  if (elsewhere != nullptr) {
+    throw std::invalid_argument(
+        fmt::format("the optimizer has parameter {} of a model and not {}: with "
+                    "ContextOptions::zero.stage 2 one "
+                    "optimizer has all trained parameters of a model, in as many groups as you "
+                    "like; freeze the "
+                    "others before the model is prepared, or use stage 1",
+                    here->name, elsewhere->name));
+  }
+  for (const auto& shard : shards) {
+    std::vector<std::size_t> own;
+    for (std::size_t i = 0; i < shard->parameters().size(); ++i) {
+      const auto& [name, tensor] = shard->parameters()[i];
+      if (!shard->has_layout_of(i)) {
+        throw std::invalid_argument(
+            fmt::format("parameter {} was laid out in memory otherwise after its model was "
+                        "prepared: prepare the model again, and then the optimizer",
+                        name));
+      }
+      own.push_back(groups.at(tensor.unsafeGetTensorImpl()));
+    }
+    parts_.push_back(
+        {std::move(own), Flat(shard->parameters(), control_.rank(), control_.size()), shard});
+  }
+}
+
+void OptimizerParts::check_gradients() const {
+  for (const auto& part : parts_) {
+    if (part.averages) part.averages->check_averages();
+  }
+  for (const auto& [name, tensor] : whole_) {
+    if (!tensor.grad().defined()) continue;
+    throw std::logic_error(fmt::format(
+        "parameter {} has a gradient, and was frozen when its model was prepared: prepare the "
+        "model and the optimizer again to train it",
+        name));
+  }
+}
+
+double OptimizerParts::clip_gradients(double max_norm) {
+  const at::NoGradGuard no_grad;
+  check_gradients();
+  double squares = 0;
+  std::vector<at::Tensor> averages;
+  for (const auto& part : parts_) {
+    for (std::size_t i = 0; i < part.averages->pieces().size(); ++i) {
+      auto average = part.averages->average(i);
+      if (!average.defined()) continue;
+      const auto norm = at::linalg_vector_norm(average, 2, {}, false, at::kDouble).item<double>();
+      squares += norm * norm;
+      averages.push_back(std::move(average));
+    }
+  }
+  control_.all_reduce(std::span(&squares, 1));
+  const double norm = std::sqrt(squares);
+  const double factor = max_norm / (norm + 1e-6);
+  if (factor >= 1) return norm;
+  for (auto& average : averages) average.mul_(factor);
+  return norm;
 }
 
 void OptimizerParts::check_parameters(const Optimizer& optimizer) const {
@@ -151,6 +248,7 @@ void OptimizerParts::check_parameters(const Optimizer& optimizer) const {
 
 void OptimizerParts::step(Optimizer& optimizer, const std::function<void()>& update) {
   check_parameters(optimizer);
+  check_gradients();
   for (auto& part : parts_) part.flat.move_back();
   cut_state(optimizer);
   {
@@ -162,7 +260,8 @@ void OptimizerParts::step(Optimizer& optimizer, const std::function<void()>& upd
 
 void OptimizerParts::cut_state(Optimizer& optimizer) {
   const at::NoGradGuard no_grad;
-  for (auto& [group, flat] : parts_) {
+  for (auto& part : parts_) {
+    auto& flat = part.flat;
     for (std::size_t i = 0; i < flat.parameters().size(); ++i) {
       if (state_of(optimizer, flat.parameters()[i].tensor) != nullptr)
         cut_state(optimizer, flat, i);
@@ -264,7 +363,13 @@ std::unique_ptr<Optimizer> OptimizerParts::whole(const Optimizer& optimizer) {
   const at::NoGradGuard no_grad;
   check_parameters(optimizer);
   auto whole = control_.rank() == 0 ? kind_.without_state(optimizer) : nullptr;
-  for (auto& [group, flat] : parts_) {
+  for (const auto& [name, tensor] : whole_) {
+    const auto* loaded = state_of(optimizer, tensor);
+    if (whole && loaded != nullptr)
+      whole->state()[tensor.unsafeGetTensorImpl()] = kind_.make(kind_.read(*loaded));
+  }
+  for (auto& part : parts_) {
+    auto& flat = part.flat;
     const auto& parameters = flat.parameters();
     auto kept = kept_anywhere(optimizer, flat);
     std::vector<ElementState> states(parameters.size());

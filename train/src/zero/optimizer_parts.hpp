@@ -3,19 +3,22 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/prepared_optimizer.hpp>
 
 #include "zero/flat.hpp"
+#include "zero/gradient_shard.hpp"
 #include "zero/optimizer_kind.hpp"
 
 namespace troupe::train {
 
-/// ZeRO, stage 1 (Rajbhandari et al., SC 2020, section 5.1): an optimizer whose parameters are cut
-/// into as many parts as there are ranks. A rank keeps the state of its part alone and updates that;
-/// an all-gather brings the others'.
+/// ZeRO (Rajbhandari et al., SC 2020, section 5): an optimizer whose parameters are cut into as many
+/// parts as there are ranks. A rank keeps the state of its part alone and updates that; an all-gather
+/// brings the others'. Stage 1 cuts each group of the optimizer; stage 2 cuts the buckets of the
+/// model, as its gradients are cut.
 ///
 /// Between steps the optimizer has the model's own parameters, so that zero_grad(), schedulers of the
 /// learning rate and what else goes through its groups work as ever. In a step it has the pieces of
@@ -33,6 +36,13 @@ class OptimizerParts final : public detail::OptimizerShards {
   /// outlive this: `communicator` for memory of the parameters' device, `control` for main memory.
   OptimizerParts(const OptimizerKind& kind, std::vector<std::vector<NamedTensor>> groups,
                  Communicator& communicator, Communicator& control);
+  /// With the gradients of stage 2. `shards`: of all models that are prepared; those of models without
+  /// a parameter of this optimizer are not used. Throws std::invalid_argument, naming the parameter,
+  /// where a model has parameters here and others not, or one is laid out otherwise than when its
+  /// model was prepared.
+  OptimizerParts(const OptimizerKind& kind, std::vector<std::vector<NamedTensor>> groups,
+                 const std::vector<std::vector<std::shared_ptr<GradientShard>>>& shards,
+                 Communicator& communicator, Communicator& control);
 
   void step(torch::optim::Optimizer& optimizer, const std::function<void()>& update) override;
 
@@ -40,15 +50,25 @@ class OptimizerParts final : public detail::OptimizerShards {
   /// ZeRO has it; nullptr elsewhere. A collective. Rank 0 needs memory for the whole state.
   std::unique_ptr<torch::optim::Optimizer> whole(const torch::optim::Optimizer& optimizer);
 
+  /// Whether a rank has the gradients of its part alone.
+  bool cuts_gradients() const { return cuts_gradients_; }
+  /// Of a stage that cuts gradients: scales them so that their norm is at most `max_norm`. -> the norm
+  /// that it was. A collective. Throws as step() for gradients that are no averages.
+  double clip_gradients(double max_norm);
+
  private:
   class PiecesInPlace;
   struct Part {
-    std::size_t group;
+    std::vector<std::size_t> groups;  // of each parameter
     Flat flat;
+    std::shared_ptr<GradientShard> averages = {};  // nullptr: the parameters have whole gradients
   };
   struct Kept;
 
+  void add_parts(const std::vector<std::shared_ptr<GradientShard>>& shards,
+                 const std::unordered_map<const void*, std::size_t>& groups);
   void check_parameters(const torch::optim::Optimizer& optimizer) const;
+  void check_gradients() const;
   void cut_state(torch::optim::Optimizer& optimizer);
   void cut_state(torch::optim::Optimizer& optimizer, Flat& flat, std::size_t parameter);
   void gather_values();
@@ -61,7 +81,9 @@ class OptimizerParts final : public detail::OptimizerShards {
   const std::vector<std::vector<NamedTensor>> groups_;
   Communicator& communicator_;
   Communicator& control_;
+  const bool cuts_gradients_ = false;
   std::vector<Part> parts_;
+  std::vector<NamedTensor> whole_;  // in no part: frozen when their model was prepared
 };
 
 }  // namespace troupe::train

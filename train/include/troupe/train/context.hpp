@@ -32,6 +32,8 @@ struct Checkpoint {
   std::filesystem::path directory;
 };
 
+struct NamedTensor;
+
 namespace detail {
 template <class M>
 std::shared_ptr<torch::nn::Module> module_of(const M& model) {
@@ -48,7 +50,7 @@ concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 /// trainable. It lives as long as the trainable runs, and only the trainable's thread uses it.
 ///
 /// prepare(), checkpoint(), report(), backward() of a prepared model, and with ZeRO step() of a
-/// prepared optimizer, are collective: every rank calls them, in the same order. They throw GangBroken when another rank died or failed, and
+/// prepared optimizer and clip_grad_norm(), are collective: every rank calls them, in the same order. They throw GangBroken when another rank died or failed, and
 /// TimedOut, naming the missing ranks. If a trainable throws, or returns (`host`) while others wait
 /// for it, their collectives end with an error that names its rank.
 ///
@@ -79,7 +81,9 @@ class Context {
   Communicator& communicator();
 
   /// After backward(), a parameter's gradient lies in a buffer that the next step writes: clone() a
-  /// gradient that is to be kept beyond that, also one that zero_grad(true) has taken off.
+  /// gradient that is to be kept beyond that, also one that zero_grad(true) has taken off. With
+  /// ZeroOptions::stage 2 it is a tensor without memory, on the device `meta`: each rank has the
+  /// average of one part, for step().
   ///
   /// Moves the model to device(), gives every rank the parameters and buffers of rank 0 (those of
   /// the checkpoint from which the run continues, if any), and averages gradients over the ranks
@@ -103,11 +107,11 @@ class Context {
   /// because gradients are averages once backward() has returned. Make the optimizer after the
   /// model was prepared, because moving a model to a GPU gives it new parameters.
   ///
-  /// With ZeroOptions::stage 1 this is a collective that moves the values of the parameters into
-  /// buffers, the parameters stay the same tensors, and step() is a collective. Throws
-  /// std::invalid_argument for an optimizer that is not Adam, AdamW or SGD, that has a parameter
-  /// twice, or one that no prepared model has, and if the ranks' optimizers differ, also in the
-  /// strides of a parameter, naming the first difference.
+  /// With ZeroOptions this is a collective that moves the values of the parameters into buffers, the
+  /// parameters stay the same tensors, and step() is a collective. Throws std::invalid_argument for
+  /// an optimizer that is not Adam, AdamW or SGD, that has a parameter twice, or one that no prepared
+  /// model has, with stage 2 one that has some of a model's trained parameters and not all, and if the
+  /// ranks' optimizers differ, also in the strides of a parameter, naming the first difference.
   template <detail::OptimizerLike O>
   PreparedOptimizer<O> prepare(O optimizer) {
     static_assert(!std::is_base_of_v<detail::ShardedOptimizer, O>,
@@ -131,6 +135,13 @@ class Context {
     Context& context_;
   };
   NoSync no_sync() { return NoSync(*this); }
+
+  /// Scales the gradients of the optimizer's parameters so that their norm (the square root of the sum
+  /// of all their squares) is at most `max_norm`, as torch::nn::utils::clip_grad_norm_ does. -> the
+  /// norm that it was, the same on every rank. To be called between backward() and step(). With
+  /// ZeroOptions::stage 2 a collective, which throws the errors of step() where gradients are no
+  /// averages. With ZeRO throws std::logic_error for an optimizer that is not what prepare() returned.
+  double clip_grad_norm(torch::optim::Optimizer& optimizer, double max_norm);
 
   /// `for (int epoch : ctx.epochs(n))`: 0 .. n - 1. If the run continues from a checkpoint, it
   /// begins with the epoch after that of the checkpoint. Ends early once a report was answered with
@@ -175,6 +186,8 @@ class Context {
   struct PreparedModel;
   void prepare_module(std::shared_ptr<torch::nn::Module> module);
   void average_gradients(PreparedModel& prepared, const torch::nn::Module& module);
+  void refuse_shared(const PreparedModel& prepared,
+                     const std::vector<NamedTensor>& parameters) const;
   std::shared_ptr<detail::OptimizerShards> prepare_optimizer(torch::optim::Optimizer& optimizer);
   void restore_optimizer(torch::optim::Optimizer& optimizer);
   void count_unsynchronized(int guards);
