@@ -21,9 +21,9 @@
 #include <variant>
 #include <vector>
 
-#include <troupe/detail/bit_fields.hpp>
 #include <troupe/detail/codec.hpp>
 #include <troupe/detail/fields.hpp>
+#include <troupe/detail/unreachable_fields.hpp>
 
 /// Can a type travel, and if not, which part of it cannot and why: one sentence from the compiler
 /// instead of a page.
@@ -72,6 +72,7 @@ enum class Obstacle {
   View,
   Function,
   CArray,
+  AnonymousUnion,
   BitField,
   Base,
   Virtual,
@@ -131,6 +132,8 @@ constexpr auto inspect_plain() {
     return Finding<Obstacle::Base, T>{};
   } else if constexpr (has_c_array<T>()) {
     return Finding<Obstacle::CArray, T>{};
+  } else if constexpr (has_anonymous_union<T>()) {
+    return Finding<Obstacle::AnonymousUnion, T>{};
   } else if constexpr (has_bit_field<T>()) {
     return Finding<Obstacle::BitField, T>{};
   } else {
@@ -191,6 +194,9 @@ constexpr bool explain() {
                 "troupe: a std::function cannot travel; make the function a template argument, or "
                 "send what it depends on and choose the function where it is called");
   static_assert(What != Obstacle::CArray, "troupe: a C array cannot travel; use std::array");
+  static_assert(What != Obstacle::AnonymousUnion,
+                "troupe: an anonymous union cannot travel, as nothing says which of its members is "
+                "there; use std::variant");
   static_assert(What != Obstacle::BitField,
                 "troupe: a bit-field cannot travel, as nothing can refer to it; use a bool or a "
                 "whole integer");

@@ -6,16 +6,26 @@
 #include <utility>
 
 #include <troupe/detail/aggregate.hpp>
-#include <troupe/detail/bit_fields.hpp>
 #include <troupe/detail/sendable.hpp>
 #include <troupe/detail/trainable/trainable_worker.hpp>
+#include <troupe/detail/unreachable_fields.hpp>
 #include <troupe/tune/detail/field_names.hpp>
 
 /// Why a struct can not be a configuration, in one sentence of the compiler's instead of pages about
 /// how its fields are found.
 namespace troupe::tune::detail {
 
-enum class Obstacle { None, NotPlain, Base, NoDefault, NoCopy, NoAssignment, CArray, BitField };
+enum class Obstacle {
+  None,
+  NotPlain,
+  Base,
+  NoDefault,
+  NoCopy,
+  NoAssignment,
+  CArray,
+  AnonymousUnion,
+  BitField
+};
 
 template <class Config>
 constexpr Obstacle obstacle() {
@@ -32,6 +42,8 @@ constexpr Obstacle obstacle() {
   } else if constexpr (!std::is_empty_v<Config>) {
     if constexpr (troupe::detail::has_c_array<Config>())
       return Obstacle::CArray;
+    else if constexpr (troupe::detail::has_anonymous_union<Config>())
+      return Obstacle::AnonymousUnion;
     else if constexpr (troupe::detail::has_bit_field<Config>())
       return Obstacle::BitField;
   }
@@ -61,6 +73,10 @@ constexpr bool is_configuration() {
   static_assert(what != Obstacle::CArray,
                 "troupe: a configuration has no C arrays, which hide where its fields are; use "
                 "std::array");
+  static_assert(
+      what != Obstacle::AnonymousUnion,
+      "troupe: a configuration has no anonymous union, as nothing says which of its "
+      "members is there; make its members fields, std::optional where one may be missing");
   static_assert(
       what != Obstacle::BitField,
       "troupe: a configuration has no bit-fields, as nothing can refer to one; use a bool "

@@ -1,0 +1,18 @@
+// refused second: a configuration has no anonymous union
+#include <troupe/tune.hpp>
+
+namespace tune = troupe::tune;
+
+struct Config {
+  double lr = 0.1;
+  union {
+    int layers = 1;
+    double width;
+  };
+};
+
+void trains(tune::Context& ctx, const Config& config) { ctx.report({{"loss", config.lr}}); }
+
+int main() {
+  tune::run<trains>({.space = {{"lr", tune::uniform(0, 1)}}, .trials = 3, .metric = "loss"});
+}
