@@ -176,7 +176,7 @@ std::unique_ptr<head::Head> make_head(boost::asio::io_context& loop,
 }  // namespace
 
 int run_head(const HeadArguments& arguments) {
-  auto guardian = arguments.no_node ? os::UniqueFd() : node::run_under_guardian("troupe head");
+  auto guardian = arguments.no_node ? node::Guardian() : node::run_under_guardian("troupe head");
   signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context loop{1};
   const auto token_file =
@@ -209,7 +209,8 @@ int run_head(const HeadArguments& arguments) {
   if (!arguments.no_node) {
     auto offer = node_options(
         arguments.node, {.host = arguments.host, .port = head.port(), .unix_name = {}}, token);
-    offer.guardian = guardian.release();
+    offer.guardian = guardian.lifeline.release();
+    offer.guardian_described = guardian.described;
     note_missing_gpus(arguments.node);
     node.emplace(loop, std::move(offer));
     node->start([](runtime::NodeId) {},

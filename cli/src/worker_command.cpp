@@ -21,7 +21,8 @@ int run_worker(const WorkerArguments& arguments) {
   auto options = node_options(arguments.node, head.at, find_token(head, arguments.token_file));
   options.head_silence = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::duration<double>(arguments.head_silence));
-  options.guardian = guardian.release();
+  options.guardian = guardian.lifeline.release();
+  options.guardian_described = guardian.described;
   options.head_advice = head.advice();
   note_missing_gpus(arguments.node);
   const auto logs = options.log_directory;

@@ -104,11 +104,38 @@ TEST_CASE("SIGKILL of a node's agent ends its worker processes and what they sta
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 3);
   CHECK(cluster.worker(0).wait());
-  if (of_its_guardian) return;
-  CHECK_THAT(cluster.worker(0).output(),
-             Catch::Contains("troupe worker (pid " + std::to_string(agent) +
-                             ") was ended by signal 9 (Killed); what it ran on this machine has "
-                             "been ended too\n"));
+  if (of_its_guardian) {  // the node lives a little longer
+    cluster.worker(0).wait_for_output(
+        "troupe: the process that was started as `troupe worker` (pid " +
+        std::to_string(cluster.worker(0).pid()) + ") was killed\n");
+  } else {
+    CHECK_THAT(cluster.worker(0).output(),
+               Catch::Contains("troupe worker (pid " + std::to_string(agent) +
+                               ") was ended by signal 9 (Killed); what it ran on this machine has "
+                               "been ended too\n"));
+  }
+}
+
+TEST_CASE("a head whose first process is killed says so, and to its driver too",
+          "[cli][cluster][failure]") {
+  TemporaryFolder folder;
+  const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(),
+                                             "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
+  Child head({TROUPE_PROGRAM, "head", "--port", "0"}, environment);
+  head.wait_for_output("joined");
+  std::string address;
+  std::ifstream(folder.path() + "/troupe/address") >> address;
+  Child driver({TROUPE_TEST_DRIVER, "hold"}, {environment.front(), "TROUPE_ADDRESS=" + address});
+  driver.wait_for_output("holding");
+  REQUIRE(kill(head.pid(), SIGKILL) == 0);
+  const auto why = "the process that was started as `troupe head` (pid " +
+                   std::to_string(head.pid()) + ") was killed";
+  head.wait_for_output("the head's own node ended: " + why);
+  driver.wait_for_output(why);
+  const auto status = driver.wait();
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) != 0);
+  CHECK(eventually([&] { return processes_with(environment.front()).empty(); }));
 }
 
 TEST_CASE("Ctrl-C of driver, worker and head leaves no process behind", "[cli][cluster][failure]") {

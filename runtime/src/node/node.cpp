@@ -171,14 +171,12 @@ void Node::Impl::finish() {
 void Node::Impl::watch_guardian() {
   if (options_.guardian < 0) return;
   guardian_.assign(options_.guardian);
-  guardian_.async_wait(
-      asio::posix::descriptor_base::wait_read, unless_gone([this] {
-        if (is_stopping()) return;
-        // Without one, nothing would end what user code started if this process
-        // were killed.
-        log::warn("the parent process of this node was ended from outside; the node stops");
-        stop("its parent process was ended from outside", true);
-      }));
+  guardian_.async_wait(asio::posix::descriptor_base::wait_read, unless_gone([this] {
+                         if (is_stopping()) return;
+                         // Without one, nothing would end what user code started if this process
+                         // were killed.
+                         stop(options_.guardian_described + " was killed", true);
+                       }));
 }
 
 }  // namespace troupe::node

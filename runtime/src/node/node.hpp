@@ -43,7 +43,8 @@ struct NodeOptions {
   std::size_t kept_logs = 20;  ///< so many folders of nodes that have ended stay in log_parent
   /// Programs that were shipped here, by digest; empty: one below /var/tmp for this user.
   std::string cache_directory;
-  int guardian = -1;  ///< from run_under_guardian; -1: there is none, as in tests
+  int guardian = -1;  ///< lifeline from run_under_guardian; -1: there is none, as in tests
+  std::string guardian_described;
   /// Embedded: control socket of a zygote that is already there, for the one job.
   int zygote = -1;
   pid_t zygote_pid = 0;         ///< of that zygote, which must be a child of this process

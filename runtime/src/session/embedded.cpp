@@ -139,8 +139,8 @@ void choose_logs(node::NodeOptions& node) {
 /// The cluster in the child process: a head and a node on one loop.
 class PrivateCluster {
  public:
-  PrivateCluster(int control, pid_t driver, const InitOptions& options, int guardian, int zygote,
-                 pid_t zygote_pid)
+  PrivateCluster(int control, pid_t driver, const InitOptions& options, node::Guardian guardian,
+                 int zygote, pid_t zygote_pid)
       : control_(control), token_(config::random_token()), watch_(loop_) {
     head::HeadOptions head;
     head.token = token_;
@@ -156,7 +156,8 @@ class PrivateCluster {
     node.store.cap_bytes = options.object_store_bytes;
     if (!options.spill_directory.empty()) node.store.spill_directory = options.spill_directory;
     choose_logs(node);
-    node.guardian = guardian;
+    node.guardian = guardian.lifeline.release();
+    node.guardian_described = guardian.described;
     node.zygote = zygote;
     node.zygote_pid = zygote_pid;
     node_.emplace(loop_, node);
@@ -224,10 +225,10 @@ class PrivateCluster {
     log::to_stderr();  // stdout is the program's
     UniqueFd zygote;
     const auto zygote_pid = makes_zygote ? fork_zygote(zygote) : 0;
-    std::vector<int> kept{control, guardian.get()};
+    std::vector<int> kept{control, guardian.lifeline.get()};
     if (makes_zygote) kept.push_back(zygote.get());
     close_inherited(std::move(kept));
-    auto& cluster = *new PrivateCluster(control, driver, options, guardian.release(),
+    auto& cluster = *new PrivateCluster(control, driver, options, std::move(guardian),
                                         zygote.release(), zygote_pid);
     cluster.run();
   } catch (const std::exception& error) {

@@ -31,7 +31,7 @@ class Guarded {
     before();
     const auto guardian = run_under_guardian();
     say(::getpid());
-    ::_exit(node(guardian.get()));
+    ::_exit(node(guardian.lifeline.get()));
   }
   Guarded(const Guarded&) = delete;
   ~Guarded() {

@@ -119,7 +119,8 @@ int serve_node(const std::string& port) {
   auto guardian = run_under_guardian();
   asio::io_context loop;
   NodeOptions options;
-  options.guardian = guardian.release();
+  options.guardian = guardian.lifeline.release();
+  options.guardian_described = guardian.described;
   options.head.host = "127.0.0.1";
   options.head.port = static_cast<std::uint16_t>(std::stoi(port));
   options.token.fill(7);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -92,7 +93,7 @@ void say_what_ended(const std::string& name, pid_t node, int status) {
 
 }  // namespace
 
-os::UniqueFd run_under_guardian(const std::string& name) {
+Guardian run_under_guardian(const std::string& name) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) cannot_start("pipe");
   os::UniqueFd read_end(ends[0]), lifeline(ends[1]);
@@ -101,6 +102,10 @@ os::UniqueFd run_under_guardian(const std::string& name) {
   ::sigprocmask(SIG_BLOCK, &signals, &before);  // one that comes before both are ready waits
   ::signal(SIGCHLD, SIG_DFL);
   adopt_orphans();
+  const auto described = fmt::format("the process {} (pid {})",
+                                     name.empty() ? "between the program and its cluster"
+                                                  : fmt::format("that was started as `{}`", name),
+                                     ::getpid());
   const pid_t node = ::fork();
   if (node < 0) {
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
@@ -114,7 +119,7 @@ os::UniqueFd run_under_guardian(const std::string& name) {
     ::setpgid(0, 0);
     lower_mark(1);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
-    return read_end;
+    return {.lifeline = std::move(read_end), .described = described};
   }
   become_guardian(lifeline.get(), !name.empty());
   const int status = wait_for_node(node, signals);
