@@ -17,8 +17,8 @@
 #include "train/training.hpp"
 
 /// Training steps a second under Adam whose state is cut among the ranks (ZeRO, stage 1), also with
-/// their gradients (stage 2), against the same ranks with the whole of both (stage 0), and the memory
-/// that each takes.
+/// their gradients (stage 2) and parameters (stage 3), against the same ranks with the whole of all
+/// (stage 0), and the memory that each takes.
 /// `./run bench train --peer` runs PyTorch's ZeroRedundancyOptimizer beside it.
 ///
 ///   zero_bench [ranks] [--gpus N] [--json] [--smoke]
@@ -121,7 +121,7 @@ void print_row(int ranks, const std::string& model, const char* how, const Measu
   std::printf("}\n");
 }
 
-void print_text(const std::string& model, const std::array<Measured, 3>& of_stage) {
+void print_text(const std::string& model, const std::array<Measured, 4>& of_stage) {
   const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   const auto& plain = of_stage.front();
   for (std::size_t stage = 0; stage < of_stage.size(); ++stage) {
@@ -154,8 +154,8 @@ int main(int argc, char** argv) {
   for (auto& [name, training] : cases) {
     // The numbers of steps are those of ddp_bench, whose SGD takes half as long on a CPU as Adam.
     if (gpus == 0) training.steps = std::max(training.steps / 2, 1);
-    std::array<Measured, 3> of_stage;
-    for (int stage : {0, 1, 2}) {
+    std::array<Measured, 4> of_stage;
+    for (int stage : {0, 1, 2, 3}) {
       troupe::train::ContextOptions context;
       context.zero.stage = stage;
       const auto result = troupe::train::run<measure>(
@@ -167,5 +167,6 @@ int main(int argc, char** argv) {
     print_row(ranks, name, "plain", of_stage[0]);
     print_row(ranks, name, "zero", of_stage[1]);
     print_row(ranks, name, "zero 2", of_stage[2]);
+    print_row(ranks, name, "zero 3", of_stage[3]);
   }
 }

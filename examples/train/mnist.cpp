@@ -2,11 +2,12 @@
 // driver reads the files and puts the data into the object store: no other machine needs the files,
 // and the ranks of a machine share one copy.
 //
-//   mnist [--address HOST:PORT] [--data FOLDER] [--ranks N] [--epochs N] [--zero 0|1|2]
+//   mnist [--address HOST:PORT] [--data FOLDER] [--ranks N] [--epochs N] [--zero 0|1|2|3]
 //
 // FOLDER holds the four IDX files of MNIST, compressed or not; without it a small data set is made
 // up. With --zero 1 each rank keeps its part of the optimizer's state alone, with --zero 2 also of the
-// gradients, and the results are the same. With these files it prints:
+// gradients, with --zero 3 of the parameters too, and the results are the same. With these files it
+// prints:
 //
 //   60000 images to train on, 10000 to test with; ranks: 2
 //   epoch 1: accuracy 0.9611
@@ -100,7 +101,7 @@ int main(int argc, char** argv) {
     app.add_option("--data", folder, "where the IDX files are; without it the data is made up");
     app.add_option("--ranks", ranks, "that train together")->check(CLI::Range(1, 64));
     app.add_option("--epochs", epochs, "to train for")->check(CLI::Range(1, 1000));
-    app.add_option("--zero", zero, "stage of ZeRO")->check(CLI::Range(0, 2));
+    app.add_option("--zero", zero, "stage of ZeRO")->check(CLI::Range(0, 3));
     CLI11_PARSE(app, argc, argv);
     run(folder, ranks, epochs, zero);
   } catch (const std::exception& error) {

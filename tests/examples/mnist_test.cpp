@@ -59,6 +59,7 @@ TEST_CASE("mnist with ZeRO prints what it prints without", "[examples][train]") 
   CHECK(accuracies(plain).back() > 0.9);
   CHECK(printed("1") == plain);
   CHECK(printed("2") == plain);
+  CHECK(printed("3") == plain);
 }
 
 TEST_CASE("mnist learns a data set that it makes up, privately and on a cluster",

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <stdexcept>
 #include <typeinfo>
-#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <c10/util/Type.h>
@@ -17,15 +17,18 @@
 
 #include "checkpoint/directory.hpp"
 #include "checkpoint/state.hpp"
-#include "collective/call.hpp"
 #include "context_options.hpp"
 #include "parallel/agreement.hpp"
+#include "parallel/communicators.hpp"
 #include "parallel/device.hpp"
 #include "parallel/parameter_watch.hpp"
 #include "parallel/reducer.hpp"
 #include "parallel/reduction_queue.hpp"
-#include "zero/optimizer_kind.hpp"
-#include "zero/optimizer_parts.hpp"
+#include "zero/gathering/gathering.hpp"
+#include "zero/gathering/whole_copies.hpp"
+#include "zero/optimizer/optimizer_kind.hpp"
+#include "zero/optimizer/optimizer_parts.hpp"
+#include "zero/preparing.hpp"
 
 namespace troupe::train {
 namespace fs = std::filesystem;
@@ -35,6 +38,7 @@ struct Context::PreparedModel {
   std::weak_ptr<torch::nn::Module> module;
   std::shared_ptr<Reducer> reducer = {};  // nullptr: nothing is averaged
   std::unique_ptr<ParameterWatch> watch = {};
+  CutModel cut = {};  // with ZeRO's stages 2 and 3
 };
 
 struct Context::Impl {
@@ -45,10 +49,10 @@ struct Context::Impl {
   ContextOptions options;
   c10::Device device;
   int exceptions;  // in flight when the context was made
-  std::unique_ptr<Communicator> communicator;
-  // Over main memory, where the communicator is not.
-  std::unique_ptr<Communicator> control;
+  Communicators communicators;
+  Communicators for_parameters;           // that are cut, and come while gradients are averaged
   std::shared_ptr<ReductionQueue> queue;  // goes before the communicators, which it uses
+  std::shared_ptr<Gathering> gathering;   // with ZeRO's stage 3; the queue tells it of ends
   std::vector<PreparedModel> models;      // go before the queue
   int optimizers = 0;                     // prepared so far
   int unsynchronized = 0;                 // guards of no_sync() that live
@@ -59,7 +63,7 @@ struct Context::Impl {
 namespace {
 
 constexpr const char* kCommunicator = "context";  // its name in the gang
-constexpr const char* kControl = "context control";
+constexpr const char* kForParameters = "context parameters";
 
 std::vector<NamedTensor> parameters_of(const torch::nn::Module& module, bool only_trained) {
   std::vector<NamedTensor> found;
@@ -81,62 +85,10 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
   return found;
 }
 
-/// Throws std::invalid_argument for a stage that there is not.
-void check_stage(const ZeroOptions& options) {
-  if (options.stage >= 0 && options.stage <= 2) return;
-  throw std::invalid_argument(fmt::format(
-      "ContextOptions::zero.stage is {}; it can be 0 (every rank has the whole state of "
-      "the optimizers), 1 (every rank has a part of it) or 2 (and a part of the gradients)",
-      options.stage));
-}
-
-/// The optimizer's parameters with the names that prepared models have for them. Throws
-/// std::invalid_argument for one that the optimizer has twice, that no prepared model has, which may
-/// differ between the ranks, or that is not on `device`.
-std::vector<std::vector<NamedTensor>> groups_of(
-    const torch::optim::Optimizer& optimizer,
-    const std::vector<std::shared_ptr<torch::nn::Module>>& models, c10::Device device) {
-  std::unordered_map<const void*, std::string> names;
-  for (const auto& model : models) {
-    for (const auto& item : model->named_parameters())
-      names.emplace(item.value().unsafeGetTensorImpl(), item.key());
-  }
-  std::vector<std::vector<NamedTensor>> groups;
-  std::unordered_set<const void*> seen;
-  for (const auto& group : optimizer.param_groups()) {
-    auto& named = groups.emplace_back();
-    for (const auto& tensor : group.params()) {
-      const auto name = names.find(tensor.unsafeGetTensorImpl());
-      if (name == names.end() || tensor.device() != device) {
-        throw std::invalid_argument(fmt::format(
-            "parameter {} of the optimizer is {}: with ContextOptions::zero prepare the model "
-            "first, and make the optimizer with the parameters that it has then",
-            seen.size(),
-            name == names.end()
-                ? "of no model that was prepared"
-                : fmt::format("on {}, not on {}", tensor.device().str(), device.str())));
-      }
-      named.push_back({name->second, tensor});
-      if (!seen.insert(tensor.unsafeGetTensorImpl()).second) {
-        throw std::invalid_argument(
-            fmt::format("the optimizer has parameter {} twice; give it each parameter once",
-                        named.back().name));
-      }
-    }
-  }
-  return groups;
-}
-
-/// nullptr: the optimizer has its whole state.
-OptimizerParts* parts_of(const torch::optim::Optimizer& optimizer, const ContextOptions& options) {
-  if (options.zero.stage == 0) return nullptr;
-  const auto* prepared = dynamic_cast<const detail::ShardedOptimizer*>(&optimizer);
-  if (prepared == nullptr) {
-    throw std::logic_error(
-        "with ContextOptions::zero an optimizer must be what prepare() returned; keep that as "
-        "`auto optimizer = ctx.prepare(...)`");
-  }
-  return static_cast<OptimizerParts*>(prepared->shards());
+std::vector<std::shared_ptr<Flat>> values_of(const CutModel& cut) {
+  std::vector<std::shared_ptr<Flat>> values;
+  for (const auto& bucket : cut) values.push_back(bucket.values);
+  return values;
 }
 
 /// 0: as it was. A worker process has been given its threads as it started.
@@ -150,22 +102,27 @@ int threads_of(const ContextOptions& options) {
 // Also where the constructor of the context throws: the others must not wait for this rank.
 void Context::Impl::leave() {
   const bool thrown = std::uncaught_exceptions() > exceptions;
-  for (auto* each : {communicator.get(), control.get()}) {
-    if (each != nullptr && thrown) each->abort("its function was left by an exception");
+  try {
+    if (gathering && !thrown) gathering->meet();  // others may still need parameters
+  } catch (const std::exception&) {
+    // Others have ended otherwise, which is told of where it matters.
   }
-  if (communicator || member.gang().size() == 1) return;
-  for (const auto* name : {kCommunicator, kControl}) {
-    decline(member.gang(), name,
-            thrown ? "has left by an exception before it made the communicator"
-                   : "has finished before it made the communicator");
+  for (const auto* each : {&communicators, &for_parameters}) {
+    if (thrown) each->abort("its function was left by an exception");
   }
+  if (member.gang().size() == 1) return;
+  const auto* why = thrown ? "has left by an exception before it made the communicator"
+                           : "has finished before it made the communicator";
+  if (!communicators.device) decline_communicators(member.gang(), kCommunicator, why);
+  if (!for_parameters.device && options.zero.stage == 3)
+    decline_communicators(member.gang(), kForParameters, why);
 }
 
 Context::Context(Member& member) : Context(member, options_from(member.settings())) {}
 
 Context::Context(Member& member, ContextOptions options)
     : impl_(new Impl{
-          member, std::move(options), c10::kCPU, std::uncaught_exceptions(), {}, {}, {}, {}}) {
+          member, std::move(options), c10::kCPU, std::uncaught_exceptions(), {}, {}, {}, {}, {}}) {
   check_stage(impl_->options.zero);
   impl_->device = device_of_rank(member.gang().local_rank());
   if (const int threads = threads_of(impl_->options); threads > 0) at::set_num_threads(threads);
@@ -188,71 +145,36 @@ std::uint64_t Context::seed() const { return impl_->member.seed(); }
 c10::Device Context::device() const { return impl_->device; }
 
 Communicator& Context::communicator() {
-  if (impl_->communicator) return *impl_->communicator;
-  auto& gang = impl_->member.gang();
-  using Backend = ContextOptions::Backend;
-  const auto& options = impl_->options;
-  HostOptions host{
-      .name = kCommunicator, .timeout = options.timeout, .warn_after = options.warn_after};
-  if (options.backend == Backend::Nccl ||
-      (options.backend == Backend::Auto && impl_->device.is_cuda())) {
-    NcclOptions nccl{
-        .name = kCommunicator, .timeout = options.timeout, .warn_after = options.warn_after};
-    if (impl_->device.is_cuda()) nccl.device = impl_->device.index();
-    auto made = make_nccl_communicator(gang, nccl);
-    // NCCL compares nothing, and a few bytes are faster in main memory.
-    if (gang.size() > 1) {
-      host.name = kControl;
-      host.chunk_bytes = 16 << 10;
-      impl_->control = make_host_communicator(gang, host);
-    }
-    impl_->communicator = std::move(made);
-  } else {
-    impl_->communicator = make_host_communicator(gang, host);
-  }
-  return *impl_->communicator;
+  auto& made = impl_->communicators;
+  if (!made.device)
+    made = make_communicators(impl_->member.gang(), impl_->options, device(), kCommunicator);
+  return *made.device;
 }
 
 void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
   if (!module) throw std::invalid_argument("prepare: the model is empty");
+  if (impl_->queue) impl_->queue->refuse_while_open();
+  meet();
   auto& models = impl_->models;
   const auto known = std::find_if(models.begin(), models.end(),
                                   [&](auto& each) { return each.module.lock() == module; });
   const auto& from = impl_->member.restore_from();
+  if (known != models.end() && impl_->gathering)
+    impl_->gathering->dissolve(values_of(std::exchange(known->cut, {})));
   module->to(device());
   if (known == models.end() && rank() == 0 && !from.empty())
     load_module(*module, from / fmt::format("model{}.pt", models.size()), device());
   PreparedModel prepared{.module = module};
   average_gradients(prepared, *module);
-  // Where that throws, what there was of it stays, and says in backward what has changed.
+  // Where that throws, what there was of it stays, and says in backward what has changed; but of
+  // parameters that were cut, which are whole now.
   if (known != models.end())
     *known = std::move(prepared);
   else
     models.push_back(std::move(prepared));
 }
 
-/// Of a parameter that another model has too, whose gradient two reducers would cut.
-void Context::refuse_shared(const PreparedModel& prepared,
-                            const std::vector<NamedTensor>& parameters) const {
-  std::unordered_set<const void*> others;
-  for (const auto& model : impl_->models) {
-    if (!model.reducer || model.module.lock() == prepared.module.lock()) continue;
-    for (const auto& shard : model.reducer->shards()) {
-      for (const auto& parameter : shard->parameters())
-        others.insert(parameter.tensor.unsafeGetTensorImpl());
-    }
-  }
-  for (const auto& [name, tensor] : parameters) {
-    if (!others.contains(tensor.unsafeGetTensorImpl())) continue;
-    throw std::invalid_argument(fmt::format(
-        "parameter {} is in two models: with ContextOptions::zero.stage 2 prepare one module that "
-        "has both in it, or use stage 1",
-        name));
-  }
-}
-
 void Context::average_gradients(PreparedModel& prepared, const torch::nn::Module& module) {
-  if (impl_->queue) impl_->queue->refuse_while_open();
   ModelLayout model{parameters_of(module, false), buffers_of(module), parameters_of(module, true)};
   auto& comm = communicator();
   const auto& options = impl_->options.data_parallel;
@@ -260,18 +182,49 @@ void Context::average_gradients(PreparedModel& prepared, const torch::nn::Module
   broadcast_tensors(comm, model.parameters, device(), 0);
   broadcast_tensors(comm, model.buffers, device(), 0);
   if (world_size() == 1) return;
-  if (impl_->options.zero.stage == 2) refuse_shared(prepared, model.trained);
+  const bool cuts = impl_->options.zero.stage >= 2;
+  if (cuts) refuse_shared(model.trained, cut_models(&prepared));
   prepared.watch = std::make_unique<ParameterWatch>(std::move(model.parameters));
   if (model.trained.empty()) return;
   if (!impl_->queue)
-    impl_->queue = std::make_shared<ReductionQueue>(impl_->control ? *impl_->control : comm);
-  const auto keeps = impl_->options.zero.stage < 2 ? Reducer::Keeps::All : Reducer::Keeps::Part;
+    impl_->queue = std::make_shared<ReductionQueue>(impl_->communicators.control());
+  const auto keeps = cuts ? Reducer::Keeps::Part : Reducer::Keeps::All;
   prepared.reducer = Reducer::make(impl_->queue, comm, std::move(model.trained), options, keeps);
   prepared.reducer->set_synchronized(impl_->unsynchronized == 0);
+  if (cuts) cut(prepared);
+}
+
+void Context::cut(PreparedModel& prepared) {
+  const bool with_values = impl_->options.zero.stage == 3;
+  const auto holds = with_values ? Flat::Holds::Part : Flat::Holds::Whole;
+  for (auto& shard : prepared.reducer->shards()) {
+    auto values = std::make_shared<Flat>(shard->parameters(), rank(), world_size(), holds);
+    prepared.cut.push_back({std::move(values), std::move(shard)});
+  }
+  if (!with_values) return;
+  if (!impl_->gathering) {
+    auto& through = impl_->for_parameters;
+    through = make_communicators(impl_->member.gang(), impl_->options, device(), kForParameters);
+    impl_->gathering = std::make_shared<Gathering>(*through.device, through.control());
+    impl_->queue->set_at_end([weak = std::weak_ptr(impl_->gathering)] {
+      if (const auto gathering = weak.lock()) gathering->meet();
+    });
+  }
+  impl_->gathering->add(values_of(prepared.cut));
+}
+
+/// Of all models, but of `other`.
+std::vector<CutModel> Context::cut_models(const PreparedModel* other) const {
+  std::vector<CutModel> found;
+  for (const auto& model : impl_->models) {
+    if (other == nullptr || model.module.lock() != other->module.lock()) found.push_back(model.cut);
+  }
+  return found;
 }
 
 std::shared_ptr<detail::OptimizerShards> Context::prepare_optimizer(
     torch::optim::Optimizer& optimizer) {
+  meet();
   const bool is_cut = impl_->options.zero.stage > 0;
   const auto* kind = OptimizerKind::of(optimizer);
   if (is_cut && kind == nullptr) {
@@ -286,22 +239,20 @@ std::shared_ptr<detail::OptimizerShards> Context::prepare_optimizer(
   for (const auto& model : impl_->models) {
     if (auto module = model.module.lock()) models.push_back(std::move(module));
   }
-  auto groups = groups_of(optimizer, models, device());
+  auto groups = named_groups(optimizer, models, device());
   if (world_size() == 1) return nullptr;
   auto& comm = communicator();
   check_optimizers_agree(comm, kind->name(), groups, device());
-  auto& control = impl_->control ? *impl_->control : comm;
+  auto& control = impl_->communicators.control();
   if (impl_->options.zero.stage < 2)
     return std::make_shared<OptimizerParts>(*kind, std::move(groups), comm, control);
-  std::vector<std::vector<std::shared_ptr<GradientShard>>> shards;
-  for (const auto& model : impl_->models) {
-    if (model.reducer) shards.push_back(model.reducer->shards());
-  }
-  return std::make_shared<OptimizerParts>(*kind, std::move(groups), shards, comm, control);
+  return std::make_shared<OptimizerParts>(*kind, std::move(groups), cut_models(nullptr), comm,
+                                          control, impl_->gathering);
 }
 
 double Context::clip_grad_norm(torch::optim::Optimizer& optimizer, double max_norm) {
-  auto* parts = parts_of(optimizer, impl_->options);
+  meet();
+  auto* parts = parts_of(optimizer, impl_->options.zero);
   if (parts != nullptr && parts->cuts_gradients()) return parts->clip_gradients(max_norm);
   std::vector<at::Tensor> parameters;
   for (const auto& group : optimizer.param_groups())
@@ -322,6 +273,35 @@ void Context::restore_optimizer(torch::optim::Optimizer& optimizer) {
   // those of its configuration.
   for (std::size_t group = 0; group < own.size(); ++group)
     optimizer.param_groups()[group].set_options(std::move(own[group]));
+}
+
+/// Before ranks wait for each other elsewhere: one may still need parameters of which others have parts.
+void Context::meet() {
+  if (impl_->gathering) impl_->gathering->meet();
+}
+
+Context::Gathered Context::gather(const torch::nn::Module& module) {
+  if (!impl_->gathering) return Gathered(nullptr);
+  auto held = cut_values(module.parameters());
+  impl_->gathering->hold(held);
+  return Gathered(std::shared_ptr<void>(nullptr, [held](void*) { Gathering::release_held(held); }));
+}
+
+/// The buckets of values that have some of these parameters.
+std::vector<std::shared_ptr<Flat>> Context::cut_values(
+    const std::vector<at::Tensor>& parameters) const {
+  std::unordered_set<const void*> wanted;
+  for (const auto& parameter : parameters) wanted.insert(parameter.unsafeGetTensorImpl());
+  std::vector<std::shared_ptr<Flat>> found;
+  for (const auto& model : impl_->models) {
+    for (const auto& bucket : model.cut) {
+      if (std::ranges::any_of(bucket.values->parameters(), [&](const auto& parameter) {
+            return wanted.contains(parameter.tensor.unsafeGetTensorImpl());
+          }))
+        found.push_back(bucket.values);
+    }
+  }
+  return found;
 }
 
 Context::NoSync::NoSync(Context& context) : context_(context) { context_.count_unsynchronized(1); }
@@ -355,6 +335,7 @@ Loader Context::loader(const Dataset& data, std::int64_t batch, int epoch,
 }
 
 Verdict Context::report(const Metrics& metrics, const Checkpoint& checkpoint) {
+  meet();
   const auto verdict = impl_->member.report(metrics, checkpoint.directory);
   impl_->stopped = impl_->stopped || verdict == Verdict::Stop;
   return verdict;
@@ -365,10 +346,19 @@ Checkpoint Context::write_checkpoint(
     const std::vector<const torch::optim::Optimizer*>& optimizers) {
   const auto& storage = impl_->member.storage();
   if (storage.empty()) return {};
+  meet();
   std::vector<std::unique_ptr<torch::optim::Optimizer>> whole(optimizers.size());
   for (std::size_t i = 0; i < optimizers.size(); ++i) {
-    if (auto* parts = parts_of(*optimizers[i], impl_->options))
+    if (auto* parts = parts_of(*optimizers[i], impl_->options.zero))
       whole[i] = parts->whole(*optimizers[i]);
+  }
+  std::unique_ptr<WholeCopies> copies;
+  if (impl_->gathering) {
+    std::vector<at::Tensor> saved;
+    for (const auto& model : models) {
+      for (auto& parameter : model->parameters()) saved.push_back(std::move(parameter));
+    }
+    copies = std::make_unique<WholeCopies>(*impl_->gathering, cut_values(saved), rank() == 0);
   }
   if (rank() != 0) return {};
   PendingCheckpoint pending(storage);

@@ -1,4 +1,4 @@
-// ZeRO, stage 1, on a GPU that the ranks share: they train as they do without, keep a part of the
+// ZeRO on a GPU that the ranks share: they train as they do without, keep a part of the
 // state each, and what they write goes on without ZeRO.
 #include <troupe/train/context.hpp>
 
@@ -123,7 +123,7 @@ TEST_CASE("on a GPU ranks train with ZeRO as they do without, the same on all ra
           const auto values = values_trained_with_each(rank.ctx);
           if (gang.rank() == 0) torch::save(values, file);
         })) == "");
-  for (const int stage : {1, 2}) {
+  for (const int stage : {1, 2, 3}) {
     CHECK(failures(gang_of(ranks).run([&](GangContext& gang) {
             GpuRank rank(gang, options_with(stage));
             std::vector<torch::Tensor> expected;

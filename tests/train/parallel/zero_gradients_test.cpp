@@ -1,4 +1,4 @@
-// ZeRO, stage 2: a rank has the averages of one part of the gradients.
+// ZeRO, stages 2 and 3: a rank has the averages of one part of the gradients.
 #include <troupe/train/context.hpp>
 
 #include <cstdint>
@@ -64,6 +64,7 @@ TEST_CASE("a rank keeps the averages of its part of the gradients alone (1)",
 }
 
 TEST_CASE("gradients of a part are added to as whole ones are", "[train][zero][gradients]") {
+  const int stage = GENERATE(2, 3);
   const auto gang = ForkedGang::on_one_node(GENERATE(2, 3));
   const auto averaged_twice = [](Context& ctx) {
     auto net = ctx.prepare(Net(kWidths, 5));
@@ -77,7 +78,7 @@ TEST_CASE("gradients of a part are added to as whole ones are", "[train][zero][g
     }
     return values_of(net);
   };
-  CHECK(difference(2, averaged_twice, gang, false, kTolerance) == "");
+  CHECK(difference(stage, averaged_twice, gang, false, kTolerance) == "");
 
   const auto accumulated_in_between = [](Context& ctx) {
     auto net = ctx.prepare(Net(kWidths, 5));
@@ -98,11 +99,12 @@ TEST_CASE("gradients of a part are added to as whole ones are", "[train][zero][g
     optimizer.step();
     return values_of(net);
   };
-  CHECK(difference(2, accumulated_in_between, gang, false, kTolerance) == "");
+  CHECK(difference(stage, accumulated_in_between, gang, false, kTolerance) == "");
 }
 
 TEST_CASE("gradients of a part that a rank or all do not use are as whole ones",
           "[train][zero][gradients]") {
+  const int stage = GENERATE(2, 3);
   const auto gang = ForkedGang::on_one_node(2);
   const auto on_one_rank = [](Context& ctx) {
     auto net = ctx.prepare(Net(kWidths, 5));
@@ -115,7 +117,7 @@ TEST_CASE("gradients of a part that a rank or all do not use are as whole ones",
     }
     return values_of(net);
   };
-  CHECK(difference(2, on_one_rank, gang, true, kTolerance) == "");
+  CHECK(difference(stage, on_one_rank, gang, true, kTolerance) == "");
 
   // The last layer keeps the average that it has, and begins without one after zero_grad.
   const auto by_no_rank = [](Context& ctx) {
@@ -128,7 +130,7 @@ TEST_CASE("gradients of a part that a rank or all do not use are as whole ones",
     }
     return values_of(net);
   };
-  CHECK(difference(2, by_no_rank, gang, true, kTolerance) == "");
+  CHECK(difference(stage, by_no_rank, gang, true, kTolerance) == "");
 
   // A model that takes part on one rank alone.
   const auto model_on_one_rank = [](Context& ctx) {
@@ -147,10 +149,11 @@ TEST_CASE("gradients of a part that a rank or all do not use are as whole ones",
     for (auto& value : values_of(other)) values.push_back(std::move(value));
     return values;
   };
-  CHECK(difference(2, model_on_one_rank, gang, true, kTolerance) == "");
+  CHECK(difference(stage, model_on_one_rank, gang, true, kTolerance) == "");
 }
 
 TEST_CASE("gradients of a part are clipped by the norm of all", "[train][zero][gradients]") {
+  const int stage = GENERATE(2, 3);
   const auto ranks = GENERATE(2, 3);
   const auto clipped = [](Context& ctx) {
     auto net = ctx.prepare(Net(kWidths, 5));
@@ -167,12 +170,13 @@ TEST_CASE("gradients of a part are clipped by the norm of all", "[train][zero][g
     return values;
   };
   // Sums of squares in another order than torch's.
-  CHECK(difference(2, clipped, ForkedGang::on_one_node(ranks), false, kTolerance) == "");
+  CHECK(difference(stage, clipped, ForkedGang::on_one_node(ranks), false, kTolerance) == "");
   CHECK(difference(1, clipped, ForkedGang::on_one_node(ranks), false, kTolerance) == "");
 }
 
 TEST_CASE("training goes on after a backward that failed on one rank (2)",
           "[train][zero][gradients]") {
+  const int stage = GENERATE(2, 3);
   const auto failing = [](Context& ctx) {
     auto net = ctx.prepare(Net(kWidths, 5));
     auto optimizer = ctx.prepare(sgd(net));
@@ -195,11 +199,12 @@ TEST_CASE("training goes on after a backward that failed on one rank (2)",
     step(ctx, net, optimizer, 2);
     return values_of(net);
   };
-  CHECK(difference(2, failing, ForkedGang::on_one_node(2)) == "");
+  CHECK(difference(stage, failing, ForkedGang::on_one_node(2)) == "");
 }
 
 TEST_CASE("a gradient that one rank has replaced fails on all ranks, which go on together",
           "[train][zero][gradients]") {
+  const int stage = GENERATE(2, 3);
   const auto replaced = [](Context& ctx) {
     auto net = ctx.prepare(Net(kWidths, 5));
     auto optimizer = ctx.prepare(sgd(net));
@@ -212,15 +217,16 @@ TEST_CASE("a gradient that one rank has replaced fails on all ranks, which go on
     } catch (const std::exception&) {
       has_failed = true;
     }
-    expect(has_failed == (ctx.options().zero.stage == 2), "the backward fails on every rank");
+    expect(has_failed == (ctx.options().zero.stage >= 2), "the backward fails on every rank");
     step(ctx, net, optimizer, 2);
     return values_of(net);
   };
-  CHECK(difference(2, replaced, ForkedGang::on_one_node(2)) == "");
+  CHECK(difference(stage, replaced, ForkedGang::on_one_node(2)) == "");
 }
 
 TEST_CASE("a gradient that is only asked for leaves the averages alone",
           "[train][zero][gradients]") {
+  const int stage = GENERATE(2, 3);
   const auto asks = [](Context& ctx) {
     auto net = ctx.prepare(Net(kWidths, 5));
     auto optimizer = ctx.prepare(sgd(net));
@@ -234,7 +240,7 @@ TEST_CASE("a gradient that is only asked for leaves the averages alone",
     }
     return values_of(net);
   };
-  CHECK(difference(2, asks, ForkedGang::on_one_node(2), false, kTolerance) == "");
+  CHECK(difference(stage, asks, ForkedGang::on_one_node(2), false, kTolerance) == "");
 }
 
 TEST_CASE("models whose gradients can not be cut are refused with stage 2",

@@ -1,4 +1,4 @@
-// ZeRO: the ranks cut an optimizer's state, and with stage 2 their gradients, and train as they would without.
+// ZeRO: the ranks cut an optimizer's state, their gradients and parameters, and train as they would without.
 #include <troupe/train/context.hpp>
 
 #include <cstdint>
@@ -94,7 +94,7 @@ TEST_CASE("each element of each parameter is in the part of exactly one rank (1)
 }
 
 TEST_CASE("with ZeRO the ranks train as they do without", "[train][zero]") {
-  const int stage = GENERATE(1, 2);
+  const int stage = GENERATE(1, 2, 3);
   const auto ranks = GENERATE(2, 3);
   const auto gang = ForkedGang::on_one_node(ranks);
   CHECK(difference(stage, training_with([](Net& net) { return adam(net); }), gang) == "");
@@ -106,13 +106,13 @@ TEST_CASE("with ZeRO the ranks train as they do without", "[train][zero]") {
 }
 
 TEST_CASE("with ZeRO ranks of two nodes train as they do without", "[train][zero]") {
-  const int stage = GENERATE(1, 2);
+  const int stage = GENERATE(1, 2, 3);
   CHECK(difference(stage, training_with([](Net& net) { return adam(net); }),
                    ForkedGang::on_nodes(4, 2)) == "");
 }
 
 TEST_CASE("a rank keeps its part of an optimizer's state alone", "[train][zero]") {
-  const int stage = GENERATE(1, 2);
+  const int stage = GENERATE(1, 2, 3);
   constexpr int kRanks = 3;
   CHECK(failures(ForkedGang::on_one_node(kRanks).run([stage](GangContext& gang) {
           TestMember member(gang);
@@ -134,7 +134,7 @@ TEST_CASE("a rank keeps its part of an optimizer's state alone", "[train][zero]"
 }
 
 TEST_CASE("ZeRO trains what is frozen or unused as without it", "[train][zero]") {
-  const int stage = GENERATE(1, 2);
+  const int stage = GENERATE(1, 2, 3);
   const auto gang = ForkedGang::on_one_node(2);
   const auto frozen = [](Context& ctx) {
     Net made(kWidths, 5);
@@ -160,7 +160,7 @@ TEST_CASE("ZeRO trains what is frozen or unused as without it", "[train][zero]")
 }
 
 TEST_CASE("ZeRO trains what is of float32, strided or accumulated as without it", "[train][zero]") {
-  const int stage = GENERATE(1, 2);
+  const int stage = GENERATE(1, 2, 3);
   const auto gang = ForkedGang::on_one_node(2);
   const auto of_float32 = [](Context& ctx) {
     Net made(kWidths, 5);
@@ -207,7 +207,7 @@ TEST_CASE("ZeRO trains what is of float32, strided or accumulated as without it"
 }
 
 TEST_CASE("with ZeRO a model that was loaded between two steps is trained on", "[train][zero]") {
-  const int stage = GENERATE(1, 2);
+  const int stage = GENERATE(1, 2, 3);
   const auto loaded = [](Context& ctx) {
     auto net = ctx.prepare(Net(kWidths, 5));
     auto optimizer = ctx.prepare(adam(net));
@@ -226,8 +226,8 @@ TEST_CASE("checkpoints go between any stages of ZeRO and any numbers of ranks",
   struct Run {
     int ranks, stage;
   };
-  const auto before = GENERATE(Run{3, 1}, Run{2, 0}, Run{3, 2});
-  const auto after = GENERATE(Run{2, 1}, Run{1, 0}, Run{2, 0}, Run{2, 2});
+  const auto before = GENERATE(Run{3, 1}, Run{2, 0}, Run{3, 2}, Run{3, 3});
+  const auto after = GENERATE(Run{2, 1}, Run{1, 0}, Run{2, 0}, Run{2, 2}, Run{2, 3});
   const Scratch scratch;
   const auto storage = (scratch.path() / "run").string();
   const auto last = (scratch.path() / "values.pt").string();
@@ -274,8 +274,8 @@ TEST_CASE("checkpoints go between any stages of ZeRO and any numbers of ranks",
 }
 
 TEST_CASE("what ZeRO cannot do is refused with what to do", "[train][zero]") {
-  CHECK_THAT(error_of([](Context&) {}, 3),
-             Contains("invalid_argument: ContextOptions::zero.stage is 3; it can be 0"));
+  CHECK_THAT(error_of([](Context&) {}, 4),
+             Contains("invalid_argument: ContextOptions::zero.stage is 4; it can be 0"));
   CHECK_THAT(error_of([](Context& ctx) {
                auto net = ctx.prepare(Net(kWidths, 5));
                ctx.prepare(optim::RMSprop(net->parameters()));

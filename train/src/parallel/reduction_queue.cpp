@@ -213,6 +213,11 @@ void ReductionQueue::abandon() noexcept {
 
 void ReductionQueue::close_with(std::exception_ptr own_failure) {
   try {
+    if (at_end_) at_end_();
+  } catch (...) {
+    if (!own_failure) own_failure = std::current_exception();
+  }
+  try {
     {
       Lock lock(mutex_);
       failed_ = own_failure != nullptr;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -93,6 +94,10 @@ class ReductionQueue {
   /// The model is no more. All ranks remove alike, while no backward runs.
   void remove(std::size_t model);
 
+  /// Called once for each backward, when it has ended on this rank, well or not, and before what the
+  /// ranks then do; on the thread of close() or abandon(). What it throws fails the backward.
+  void set_at_end(std::function<void()> at_end) { at_end_ = std::move(at_end); }
+
   /// A model's first gradient has come. -> whether it is the first model of this backward, whose
   /// caller sees to it that close() or abandon() is called.
   bool begin(std::size_t model);
@@ -138,6 +143,7 @@ class ReductionQueue {
   void reset();
 
   Communicator& control_;
+  std::function<void()> at_end_;
   std::mutex mutex_;  // guards what follows: shared by autograd's threads and the queue's own
   std::condition_variable changed_;
   std::vector<Model> models_;

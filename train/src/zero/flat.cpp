@@ -5,6 +5,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -22,32 +23,114 @@ at::Tensor in_memory_order(const at::Tensor& tensor) {
 
 }  // namespace
 
-Flat::Flat(std::vector<NamedTensor> parameters, int rank, int ranks)
+Flat::Flat(std::vector<NamedTensor> parameters, int rank, int ranks, Holds holds)
     : parameters_(std::move(parameters)),
       partition_(train::partition(elements_of(parameters_), ranks)),
       pieces_(partition_.pieces_of(rank)),
       rank_(rank) {
   const at::NoGradGuard no_grad;
-  data_type_of(parameters_.front().tensor);  // refuses a type that cannot be sent
-  values_ = at::zeros({partition_.total()}, parameters_.front().tensor.options());
+  const auto& first = parameters_.front().tensor;
+  data_type_of(first);  // refuses a type that cannot be sent
+  values_ = at::zeros({partition_.total()}, first.options().requires_grad(false));
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     places_.push_back(laid_out(values_, partition_.offsets[i], parameters_[i].tensor));
-  for (const auto& piece : pieces_) {
-    piece_tensors_.push_back(
-        values_.narrow(0, partition_.offsets[piece.parameter] + piece.first, piece.count).detach());
+  if (holds == Holds::Part) {
+    memory_ = std::make_unique<LentMemory>(values_);
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      places_[i] = memory_->view(partition_.offsets[i], places_[i]);
   }
-  move_back();
+  take_values();
+  own_ = holds_part() ? own_in_values().clone() : own_in_values();
+  for (const auto& piece : pieces_) {
+    const auto at = partition_.offsets[piece.parameter] + piece.first - rank_ * partition_.part;
+    piece_tensors_.push_back(own_.narrow(0, at, piece.count).detach());
+  }
 }
 
-at::Tensor Flat::own_part() const {
+at::Tensor Flat::own_in_values() const {
   return values_.narrow(0, rank_ * partition_.part, partition_.part);
 }
 
-void Flat::move_back() {
+void Flat::gather(Communicator& communicator) {
+  const at::NoGradGuard no_grad;
+  if (!holds_part()) return gather(communicator, own_.clone(), values_);
+  if (is_whole()) {
+    own_.copy_(own_in_values());
+    return gather(communicator, own_, at::empty_like(values_));
+  }
+  memory_->take();
+  try {
+    gather(communicator, own_, values_);
+  } catch (...) {
+    memory_->give_back();  // what is in it are no values
+    throw;
+  }
+}
+
+void Flat::gather(Communicator& communicator, const at::Tensor& own, const at::Tensor& into) {
+  if (into.numel() == 0) return;
+  finish_writes(own);  // and with them, what used this memory before
+  communicator.all_gather(own.const_data_ptr(), into.data_ptr(),
+                          static_cast<std::size_t>(own.numel()), data_type_of(own));
+}
+
+void Flat::release() {
+  if (!holds_part() || !is_whole() || holders_ > 0) return;
+  const at::NoGradGuard no_grad;
+  own_.copy_(own_in_values());
+  memory_->give_back();
+}
+
+void Flat::dissolve() {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto tensor = parameters_[i].tensor;
-    const auto& place = places_[i];
+    if (is_in_place(i)) tensor.set_data(tensor.detach().clone());
+  }
+  if (memory_) memory_->set_owner({});
+  dissolved_ = true;
+}
+
+void Flat::begin_update() {
+  if (holders_ > 0) {
+    throw std::logic_error(
+        "step() while a guard of ctx.gathered() lives, whose parameters would be old then: end the "
+        "guard before");
+  }
+  release();
+}
+
+void Flat::end_update(Communicator& communicator) {
+  ++updates_;
+  if (!holds_part()) gather(communicator);
+  // A graph that was made before the step must not be gone back through with the new values.
+  for (const auto& [name, tensor] : parameters_) {
+    if (tensor.grad().defined()) tensor.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+bool Flat::is_in_place(std::size_t parameter) const {
+  const auto& tensor = parameters_[parameter].tensor;
+  const auto& place = places_[parameter];
+  return tensor.has_storage() && tensor.storage().is_alias_of(place.storage()) &&
+         tensor.storage_offset() == place.storage_offset() && tensor.strides() == place.strides();
+}
+
+void Flat::move_back() {
+  if (dissolved_) {
+    throw std::logic_error(fmt::format(
+        "the model of parameter {} was prepared again after its optimizer: make and prepare the "
+        "optimizer again too",
+        parameters_.front().name));
+  }
+  take_values();
+}
+
+void Flat::take_values() {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    auto tensor = parameters_[i].tensor;
+    auto& place = places_[i];
     if (tensor.sizes() != place.sizes() || tensor.scalar_type() != place.scalar_type() ||
         tensor.device() != place.device()) {
       throw std::logic_error(
@@ -55,8 +138,7 @@ void Flat::move_back() {
                       "prepared: make and prepare the optimizer again after such a change",
                       parameters_[i].name));
     }
-    if (tensor.const_data_ptr() == place.const_data_ptr() && tensor.strides() == place.strides())
-      continue;
+    if (is_in_place(i)) continue;
     place.copy_(tensor.detach());
     tensor.set_data(place);
   }
@@ -94,7 +176,8 @@ at::Tensor Flat::in_order(std::size_t parameter, const at::Tensor& tensor) const
   if (tensor.strides() == place.strides() && tensor.device() == place.device() &&
       !tensor.is_neg() && !tensor.is_conj())
     return in_memory_order(tensor.detach());
-  auto copy = at::empty_like(place, tensor.options().device(place.device()));
+  auto copy =
+      at::empty_strided(place.sizes(), place.strides(), tensor.options().device(place.device()));
   copy.copy_(tensor.detach());
   return in_memory_order(copy);
 }

@@ -1,39 +1,78 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include <troupe/train/communicator.hpp>
+
 #include "parallel/buckets.hpp"
+#include "zero/gathering/lent_memory.hpp"
 #include "zero/partition.hpp"
 
 namespace troupe::train {
 
 class GradientShard;
 
-/// Parameters of one group, type and device, whose values lie in one buffer, so that one all-gather
-/// brings what the other ranks have updated. Lives in one rank's process; not thread-safe.
+/// Parameters of one type and device, whose values lie in one buffer, so that one all-gather brings
+/// what the other ranks have updated. Lives in one rank's process; not thread-safe.
+///
+/// A rank that holds the part alone (stage 3) has its part in memory of its own, and the buffer only
+/// while the values are used.
+///
+///   what happens    where the rank holds the whole      where it holds its part
+///   begin_update    nothing                             gives the buffer back
+///   end_update      gathers, as all ranks do            nothing: gather() brings the new values
+///   gather          takes the others' parts             takes the buffer, and all parts
+///   release         nothing                             keeps its part as it is, gives the buffer back
+///
+/// 1. Between updates all ranks have the same values, of which a rank holds its part at least.
+/// 2. A buffer that somebody holds is not given back.
 class Flat {
  public:
+  enum class Holds { Whole, Part };
   /// Moves the parameters' values into the buffer. The parameters stay the same tensors. Throws
   /// std::invalid_argument for a type that cannot be sent.
-  Flat(std::vector<NamedTensor> parameters, int rank, int ranks);
+  Flat(std::vector<NamedTensor> parameters, int rank, int ranks, Holds holds = Holds::Whole);
 
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
   const Partition& partition() const { return partition_; }
-  /// What this rank updates: elements of parameters, as tensors of one dimension in the buffer.
+  /// What this rank updates: elements of parameters, as tensors of one dimension.
   const std::vector<Piece>& pieces() const { return pieces_; }
   const std::vector<at::Tensor>& piece_tensors() const { return piece_tensors_; }
-  const at::Tensor& values() const { return values_; }
-  at::Tensor own_part() const;
-  /// Where the parameter's values belong, in its shape, without gaps.
-  const at::Tensor& place(std::size_t parameter) const { return places_[parameter]; }
+  /// Of the buffer's elements.
+  at::TensorOptions options() const { return values_.options(); }
+  /// Of the parameter, in the buffer.
+  at::IntArrayRef strides(std::size_t parameter) const { return places_[parameter].strides(); }
+
+  bool holds_part() const { return memory_ != nullptr; }
+  /// Whether the values of all ranks are here.
+  bool is_whole() const { return !memory_ || memory_->is_there(); }
+  /// Of the buffer, where the rank holds its part.
+  void set_owner(std::weak_ptr<MemoryOwner> owner) { memory_->set_owner(std::move(owner)); }
+  /// A collective, over the memory of the parameters' device. Values that are here already stay, and
+  /// are sent as the program has written them.
+  void gather(Communicator& communicator);
+  /// Of what was written to parameters outside of an update the rank keeps what is in its part.
+  void release();
+  /// While there is a holder, the buffer stays, and begin_update() is an error.
+  void add_holders(int holders) { holders_ += holders; }
+  /// Gives the parameters, whose values are here, memory of their own. For nothing else afterwards.
+  void dissolve();
 
   /// A parameter whose values the program has put elsewhere since, as loading a module does, is moved
-  /// into the buffer again. Throws std::logic_error, naming the parameter, for one of another size,
+  /// into the buffer again, for which that is gathered. Throws std::logic_error, naming the parameter, for one of another size,
   /// type or device.
   void move_back();
+  /// Around what writes to the pieces. Throws std::logic_error where the buffer is held.
+  void begin_update();
+  void end_update(Communicator& communicator);
+  /// So many have ended.
+  std::int64_t updates() const { return updates_; }
+
   /// Gives the pieces the gradients of their elements. Throws std::invalid_argument for a gradient
   /// that is sparse.
   void lend_gradients();
@@ -46,13 +85,23 @@ class Flat {
   at::Tensor in_order(std::size_t parameter, const at::Tensor& tensor) const;
 
  private:
+  static void gather(Communicator& communicator, const at::Tensor& own, const at::Tensor& into);
+  at::Tensor own_in_values() const;
+  void take_values();
+  bool is_in_place(std::size_t parameter) const;
+
   const std::vector<NamedTensor> parameters_;
   const Partition partition_;
   const std::vector<Piece> pieces_;
   const int rank_;
-  at::Tensor values_;
+  at::Tensor values_;                   // of all ranks
+  std::unique_ptr<LentMemory> memory_;  // of values_, where the rank holds its part
+  at::Tensor own_;                      // its part
   std::vector<at::Tensor> places_;
   std::vector<at::Tensor> piece_tensors_;
+  int holders_ = 0;
+  bool dissolved_ = false;
+  std::int64_t updates_ = 0;
 };
 
 }  // namespace troupe::train

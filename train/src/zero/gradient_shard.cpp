@@ -52,8 +52,9 @@ void GradientShard::check_stand_in(std::size_t parameter) {
 
 void GradientShard::refuse_foreign(std::size_t parameter) const {
   throw std::logic_error(fmt::format(
-      "the gradient of {} was replaced after backward(), and with ContextOptions::zero.stage 2 a "
-      "rank has no whole gradient: use ctx.clip_grad_norm() to scale gradients, and zero_grad() to "
+      "the gradient of {} was replaced after backward(), and with ContextOptions::zero.stage 2 "
+      "and 3 a rank has no whole gradient: use ctx.clip_grad_norm() to scale gradients, and "
+      "zero_grad() to "
       "drop them. Drop them before a model is prepared again, and prepare its optimizer again "
       "after "
       "it",
@@ -118,7 +119,8 @@ void GradientShard::check_averages() const {
     if (!has_gradient(i)) continue;
     throw std::logic_error(fmt::format(
         "the gradient of {} is not an average over the ranks, with which alone a step with "
-        "ContextOptions::zero.stage 2 can update: run the last backward() before step() outside of "
+        "ContextOptions::zero.stage 2 and 3 can update: run the last backward() before step() "
+        "outside of "
         "no_sync(), and set no gradients otherwise",
         parameters_[i].name));
   }
@@ -132,12 +134,6 @@ at::Tensor GradientShard::average(std::size_t piece) const {
 at::Tensor GradientShard::own(const at::Tensor& part, const Piece& piece) const {
   const auto first = partition_.offsets[piece.parameter] + piece.first;
   return part.narrow(0, first - rank_ * partition_.part, piece.count);
-}
-
-bool GradientShard::has_layout_of(std::size_t parameter) const {
-  const auto& tensor = parameters_[parameter].tensor;
-  return tensor.sizes() == layouts_[parameter].sizes() &&
-         tensor.strides() == layouts_[parameter].strides();
 }
 
 }  // namespace troupe::train

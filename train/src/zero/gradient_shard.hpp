@@ -13,7 +13,7 @@
 
 namespace troupe::train {
 
-/// The averages of the gradients of one bucket with ZeRO, stage 2 (Rajbhandari et al., SC 2020,
+/// The averages of the gradients of one bucket with ZeRO, stages 2 and 3 (Rajbhandari et al., SC 2020,
 /// section 5.2): a rank has those of its part of the bucket alone, and no gradient of a parameter once
 /// its bucket is reduced.
 ///
@@ -67,8 +67,6 @@ class GradientShard {
   /// Of one of pieces(), in the order of the parameter's memory; undefined where the parameter has no gradient. What
   /// is written to it stays until the next backward.
   at::Tensor average(std::size_t piece) const;
-  /// Whether elements of the parameter lie in memory as they did when this was made.
-  bool has_layout_of(std::size_t parameter) const;
 
  private:
   bool has_stand_in(std::size_t parameter) const;

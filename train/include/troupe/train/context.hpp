@@ -32,7 +32,8 @@ struct Checkpoint {
   std::filesystem::path directory;
 };
 
-struct NamedTensor;
+struct CutBucket;
+class Flat;
 
 namespace detail {
 template <class M>
@@ -49,14 +50,15 @@ concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 /// One rank's view of its training run, and its collective operations: the first argument of a
 /// trainable. It lives as long as the trainable runs, and only the trainable's thread uses it.
 ///
-/// prepare(), checkpoint(), report(), backward() of a prepared model, and with ZeRO step() of a
+/// prepare(), checkpoint(), report(), gathered(), backward() of a prepared model, and with ZeRO step() of a
 /// prepared optimizer and clip_grad_norm(), are collective: every rank calls them, in the same order. They throw GangBroken when another rank died or failed, and
 /// TimedOut, naming the missing ranks. If a trainable throws, or returns (`host`) while others wait
 /// for it, their collectives end with an error that names its rank.
 ///
 /// An exception that leaves backward() on one rank makes backward() fail on all ranks: the others
 /// get GangBroken, which names the rank. Ranks that catch it may continue with the next step after
-/// they have dropped the gradients of this one.
+/// they have dropped the gradients of this one; with ZeroOptions::stage 3 unless parameters failed to
+/// come.
 class Context {
  public:
   /// With the run's options for contexts: RunOptions::context, or those of the sweep.
@@ -82,7 +84,7 @@ class Context {
 
   /// After backward(), a parameter's gradient lies in a buffer that the next step writes: clone() a
   /// gradient that is to be kept beyond that, also one that zero_grad(true) has taken off. With
-  /// ZeroOptions::stage 2 it is a tensor without memory, on the device `meta`: each rank has the
+  /// ZeroOptions::stage 2 and 3 it is a tensor without memory, on the device `meta`: each rank has the
   /// average of one part, for step().
   ///
   /// Moves the model to device(), gives every rank the parameters and buffers of rank 0 (those of
@@ -110,7 +112,7 @@ class Context {
   /// With ZeroOptions this is a collective that moves the values of the parameters into buffers, the
   /// parameters stay the same tensors, and step() is a collective. Throws std::invalid_argument for
   /// an optimizer that is not Adam, AdamW or SGD, that has a parameter twice, or one that no prepared
-  /// model has, with stage 2 one that has some of a model's trained parameters and not all, and if the
+  /// model has, with stages 2 and 3 one that has some of a model's trained parameters and not all, and if the
   /// ranks' optimizers differ, also in the strides of a parameter, naming the first difference.
   template <detail::OptimizerLike O>
   PreparedOptimizer<O> prepare(O optimizer) {
@@ -136,10 +138,25 @@ class Context {
   };
   NoSync no_sync() { return NoSync(*this); }
 
+  /// While it or a copy of it lives, this rank has all values of the model's parameters, and whatever it does with them needs
+  /// no other rank: to evaluate on one rank alone, or to reach for memory (`data_ptr`, torch::save). A
+  /// collective with ZeroOptions::stage 3, where the ranks need memory for the whole model meanwhile and
+  /// step() is refused; else nothing.
+  class [[nodiscard]] Gathered {
+   private:
+    friend class Context;
+    explicit Gathered(std::shared_ptr<void> held) : held_(std::move(held)) {}
+    std::shared_ptr<void> held_;
+  };
+  template <class M>
+  Gathered gathered(const M& model) {
+    return gather(*detail::module_of(model));
+  }
+
   /// Scales the gradients of the optimizer's parameters so that their norm (the square root of the sum
   /// of all their squares) is at most `max_norm`, as torch::nn::utils::clip_grad_norm_ does. -> the
   /// norm that it was, the same on every rank. To be called between backward() and step(). With
-  /// ZeroOptions::stage 2 a collective, which throws the errors of step() where gradients are no
+  /// ZeroOptions::stage 2 and 3 a collective, which throws the errors of step() where gradients are no
   /// averages. With ZeRO throws std::logic_error for an optimizer that is not what prepare() returned.
   double clip_grad_norm(torch::optim::Optimizer& optimizer, double max_norm);
 
@@ -156,14 +173,14 @@ class Context {
   Loader loader(const Dataset& data, std::int64_t batch, int epoch,
                 SamplerOptions options = {}) const;
 
-  /// Reports metrics to the run. Blocks until the report was judged; all ranks get the same
+  /// Reports metrics to the run; with ZeroOptions::stage 3 a collective. Blocks until the report was judged; all ranks get the same
   /// verdict. After Stop the trainable should return; its next report throws.
   Verdict report(const Metrics& metrics, const Checkpoint& checkpoint = {});
 
   /// Writes models and optimizers, in the order given, and the epoch, into
   /// <storage>/checkpoint_<number> on rank 0, where it appears whole or not at all. Other ranks,
   /// and runs without storage, write nothing and do not wait; with ZeRO they send rank 0 their
-  /// parts of the optimizers' state, for which rank 0 needs memory. A run that continues from the
+  /// parts of the optimizers' state, and with stage 3 of the parameters, for which rank 0 needs memory. A run that continues from the
   /// checkpoint prepares models and optimizers in the same order, with any number of ranks and any
   /// stage of ZeRO. Throws std::logic_error, with ZeRO, for an optimizer that is not what prepare()
   /// returned.
@@ -186,8 +203,11 @@ class Context {
   struct PreparedModel;
   void prepare_module(std::shared_ptr<torch::nn::Module> module);
   void average_gradients(PreparedModel& prepared, const torch::nn::Module& module);
-  void refuse_shared(const PreparedModel& prepared,
-                     const std::vector<NamedTensor>& parameters) const;
+  void cut(PreparedModel& prepared);
+  std::vector<std::vector<CutBucket>> cut_models(const PreparedModel* other) const;
+  std::vector<std::shared_ptr<Flat>> cut_values(const std::vector<at::Tensor>& parameters) const;
+  Gathered gather(const torch::nn::Module& module);
+  void meet();
   std::shared_ptr<detail::OptimizerShards> prepare_optimizer(torch::optim::Optimizer& optimizer);
   void restore_optimizer(torch::optim::Optimizer& optimizer);
   void count_unsynchronized(int guards);

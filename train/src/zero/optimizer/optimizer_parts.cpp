@@ -1,4 +1,4 @@
-#include "zero/optimizer_parts.hpp"
+#include "zero/optimizer/optimizer_parts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -73,17 +73,17 @@ class OptimizerParts::PiecesInPlace {
       : optimizer_(optimizer), parts_(parts), pieces_(optimizer.param_groups().size()) {
     for (auto& [groups, flat, averages] : parts_) {
       if (averages)
-        flat.lend_gradients(*averages);
+        flat->lend_gradients(*averages);
       else
-        flat.lend_gradients();
-      for (std::size_t i = 0; i < flat.pieces().size(); ++i)
-        pieces_[groups[flat.pieces()[i].parameter]].push_back(flat.piece_tensors()[i]);
+        flat->lend_gradients();
+      for (std::size_t i = 0; i < flat->pieces().size(); ++i)
+        pieces_[groups[flat->pieces()[i].parameter]].push_back(flat->piece_tensors()[i]);
     }
     exchange();
   }
   ~PiecesInPlace() {
     exchange();
-    for (auto& part : parts_) part.flat.drop_gradients();
+    for (auto& part : parts_) part.flat->drop_gradients();
   }
   PiecesInPlace(const PiecesInPlace&) = delete;
   PiecesInPlace& operator=(const PiecesInPlace&) = delete;
@@ -122,28 +122,30 @@ OptimizerParts::OptimizerParts(const OptimizerKind& kind,
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     for (auto& parameters : by_type(groups_[group])) {
       const std::vector<std::size_t> all_of_it(parameters.size(), group);
-      parts_.push_back({all_of_it, Flat(std::move(parameters), control.rank(), control.size())});
+      parts_.push_back({all_of_it, std::make_shared<Flat>(std::move(parameters), control.rank(),
+                                                          control.size())});
     }
   }
 }
 
-OptimizerParts::OptimizerParts(
-    const OptimizerKind& kind, std::vector<std::vector<NamedTensor>> groups,
-    const std::vector<std::vector<std::shared_ptr<GradientShard>>>& shards,
-    Communicator& communicator, Communicator& control)
+OptimizerParts::OptimizerParts(const OptimizerKind& kind,
+                               std::vector<std::vector<NamedTensor>> groups,
+                               const std::vector<CutModel>& models, Communicator& communicator,
+                               Communicator& control, std::shared_ptr<Gathering> gathering)
     : kind_(kind),
       groups_(std::move(groups)),
       communicator_(communicator),
       control_(control),
-      cuts_gradients_(true) {
+      cuts_gradients_(true),
+      gathering_(std::move(gathering)) {
   std::unordered_map<const void*, std::size_t> group_of;
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     for (const auto& [name, tensor] : groups_[group])
       group_of.emplace(tensor.unsafeGetTensorImpl(), group);
   }
-  for (const auto& of_model : shards) add_parts(of_model, group_of);
+  for (const auto& model : models) add_parts(model, group_of);
   for (const auto& part : parts_) {
-    for (const auto& [name, tensor] : part.flat.parameters())
+    for (const auto& [name, tensor] : part.flat->parameters())
       group_of.erase(tensor.unsafeGetTensorImpl());
   }
   for (const auto& group : groups_) {
@@ -153,39 +155,29 @@ OptimizerParts::OptimizerParts(
   }
 }
 
-/// `shards`: of one model. `groups`: of the optimizer's parameters.
-void OptimizerParts::add_parts(const std::vector<std::shared_ptr<GradientShard>>& shards,
+/// `groups`: of the optimizer's parameters.
+void OptimizerParts::add_parts(const CutModel& model,
                                const std::unordered_map<const void*, std::size_t>& groups) {
   const NamedTensor* here = nullptr;
   const NamedTensor* elsewhere = nullptr;
-  for (const auto& shard : shards) {
-    for (const auto& parameter : shard->parameters())
+  for (const auto& bucket : model) {
+    for (const auto& parameter : bucket.values->parameters())
       (groups.contains(parameter.tensor.unsafeGetTensorImpl()) ? here : elsewhere) = &parameter;
   }
   if (here == nullptr) return;
   if (elsewhere != nullptr) {
     throw std::invalid_argument(
         fmt::format("the optimizer has parameter {} of a model and not {}: with "
-                    "ContextOptions::zero.stage 2 one "
-                    "optimizer has all trained parameters of a model, in as many groups as you "
-                    "like; freeze the "
-                    "others before the model is prepared, or use stage 1",
+                    "ContextOptions::zero.stage 2 and 3 one optimizer has all trained parameters "
+                    "of a model, in as many groups as you like; freeze the others before the model "
+                    "is prepared, or use stage 1",
                     here->name, elsewhere->name));
   }
-  for (const auto& shard : shards) {
+  for (const auto& [values, averages] : model) {
     std::vector<std::size_t> own;
-    for (std::size_t i = 0; i < shard->parameters().size(); ++i) {
-      const auto& [name, tensor] = shard->parameters()[i];
-      if (!shard->has_layout_of(i)) {
-        throw std::invalid_argument(
-            fmt::format("parameter {} was laid out in memory otherwise after its model was "
-                        "prepared: prepare the model again, and then the optimizer",
-                        name));
-      }
+    for (const auto& [name, tensor] : values->parameters())
       own.push_back(groups.at(tensor.unsafeGetTensorImpl()));
-    }
-    parts_.push_back(
-        {std::move(own), Flat(shard->parameters(), control_.rank(), control_.size()), shard});
+    parts_.push_back({std::move(own), values, averages});
   }
 }
 
@@ -249,19 +241,21 @@ void OptimizerParts::check_parameters(const Optimizer& optimizer) const {
 void OptimizerParts::step(Optimizer& optimizer, const std::function<void()>& update) {
   check_parameters(optimizer);
   check_gradients();
-  for (auto& part : parts_) part.flat.move_back();
+  if (gathering_) gathering_->meet();
+  for (auto& part : parts_) part.flat->move_back();
   cut_state(optimizer);
+  for (auto& part : parts_) part.flat->begin_update();
   {
     const PiecesInPlace pieces(optimizer, parts_);
     update();
   }
-  gather_values();
+  for (auto& part : parts_) part.flat->end_update(communicator_);
 }
 
 void OptimizerParts::cut_state(Optimizer& optimizer) {
   const at::NoGradGuard no_grad;
   for (auto& part : parts_) {
-    auto& flat = part.flat;
+    auto& flat = *part.flat;
     for (std::size_t i = 0; i < flat.parameters().size(); ++i) {
       if (state_of(optimizer, flat.parameters()[i].tensor) != nullptr)
         cut_state(optimizer, flat, i);
@@ -293,22 +287,6 @@ void OptimizerParts::cut_state(Optimizer& optimizer, Flat& flat, std::size_t par
   optimizer.state().erase(tensor.unsafeGetTensorImpl());
 }
 
-void OptimizerParts::gather_values() {
-  const at::NoGradGuard no_grad;
-  for (auto& part : parts_) {
-    const auto& values = part.flat.values();
-    if (values.numel() == 0) continue;
-    const auto own = part.flat.own_part().clone();
-    finish_writes(own);
-    communicator_.all_gather(own.const_data_ptr(), values.data_ptr(),
-                             static_cast<std::size_t>(own.numel()), data_type_of(own));
-    // A graph that was made before the step must not be gone back through with the new values.
-    for (const auto& [name, tensor] : part.flat.parameters()) {
-      if (tensor.grad().defined()) tensor.unsafeGetTensorImpl()->bump_version();
-    }
-  }
-}
-
 OptimizerParts::Kept OptimizerParts::kept_anywhere(const Optimizer& optimizer, const Flat& flat) {
   Kept kept{.width = 1 + kind_.tensors(), .table = {}};
   kept.table.assign(flat.parameters().size() * kept.width, 0);
@@ -327,7 +305,7 @@ OptimizerParts::Kept OptimizerParts::kept_anywhere(const Optimizer& optimizer, c
 at::Tensor OptimizerParts::part_of_state(const Optimizer& optimizer, const Flat& flat,
                                          std::size_t tensor) const {
   const auto& partition = flat.partition();
-  auto part = at::zeros({partition.part}, flat.values().options());
+  auto part = at::zeros({partition.part}, flat.options());
   const auto from = control_.rank() * partition.part;
   for (std::size_t i = 0; i < flat.pieces().size(); ++i) {
     const auto& piece = flat.pieces()[i];
@@ -369,7 +347,7 @@ std::unique_ptr<Optimizer> OptimizerParts::whole(const Optimizer& optimizer) {
       whole->state()[tensor.unsafeGetTensorImpl()] = kind_.make(kind_.read(*loaded));
   }
   for (auto& part : parts_) {
-    auto& flat = part.flat;
+    auto& flat = *part.flat;
     const auto& parameters = flat.parameters();
     auto kept = kept_anywhere(optimizer, flat);
     std::vector<ElementState> states(parameters.size());
@@ -379,11 +357,11 @@ std::unique_ptr<Optimizer> OptimizerParts::whole(const Optimizer& optimizer) {
       const auto all = collect(part_of_state(optimizer, flat, t));
       for (std::size_t i = 0; whole && i < parameters.size(); ++i) {
         if (!kept.has(i, t)) continue;
-        const auto& place = flat.place(i);
+        const auto& tensor = parameters[i].tensor;
         // A tensor of its own: LibTorch writes all of the memory that a view looks at.
-        states[i].tensors[t] = all.narrow(0, flat.partition().offsets[i], place.numel())
+        states[i].tensors[t] = all.narrow(0, flat.partition().offsets[i], tensor.numel())
                                    .clone()
-                                   .as_strided(place.sizes(), place.strides());
+                                   .as_strided(tensor.sizes(), flat.strides(i));
       }
     }
     for (std::size_t i = 0; whole && i < parameters.size(); ++i) {

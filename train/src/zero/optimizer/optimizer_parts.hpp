@@ -9,16 +9,17 @@
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/prepared_optimizer.hpp>
 
+#include "zero/cut_bucket.hpp"
 #include "zero/flat.hpp"
-#include "zero/gradient_shard.hpp"
-#include "zero/optimizer_kind.hpp"
+#include "zero/gathering/gathering.hpp"
+#include "zero/optimizer/optimizer_kind.hpp"
 
 namespace troupe::train {
 
 /// ZeRO (Rajbhandari et al., SC 2020, section 5): an optimizer whose parameters are cut into as many
 /// parts as there are ranks. A rank keeps the state of its part alone and updates that; an all-gather
-/// brings the others'. Stage 1 cuts each group of the optimizer; stage 2 cuts the buckets of the
-/// model, as its gradients are cut.
+/// brings the others'. Stage 1 cuts each group of the optimizer. Stages 2 and 3 cut the buckets of the
+/// model, as its gradients are cut; with stage 3 the others' parts come when they are used.
 ///
 /// Between steps the optimizer has the model's own parameters, so that zero_grad(), schedulers of the
 /// learning rate and what else goes through its groups work as ever. In a step it has the pieces of
@@ -36,13 +37,12 @@ class OptimizerParts final : public detail::OptimizerShards {
   /// outlive this: `communicator` for memory of the parameters' device, `control` for main memory.
   OptimizerParts(const OptimizerKind& kind, std::vector<std::vector<NamedTensor>> groups,
                  Communicator& communicator, Communicator& control);
-  /// With the gradients of stage 2. `shards`: of all models that are prepared; those of models without
-  /// a parameter of this optimizer are not used. Throws std::invalid_argument, naming the parameter,
-  /// where a model has parameters here and others not, or one is laid out otherwise than when its
-  /// model was prepared.
+  /// With the gradients of stages 2 and 3. `models`: all that are prepared; those without
+  /// a parameter of this optimizer are not used. `gathering`: of stage 3, else nullptr. Throws std::invalid_argument, naming the parameter,
+  /// where a model has parameters here and others not.
   OptimizerParts(const OptimizerKind& kind, std::vector<std::vector<NamedTensor>> groups,
-                 const std::vector<std::vector<std::shared_ptr<GradientShard>>>& shards,
-                 Communicator& communicator, Communicator& control);
+                 const std::vector<CutModel>& models, Communicator& communicator,
+                 Communicator& control, std::shared_ptr<Gathering> gathering);
 
   void step(torch::optim::Optimizer& optimizer, const std::function<void()>& update) override;
 
@@ -60,18 +60,16 @@ class OptimizerParts final : public detail::OptimizerShards {
   class PiecesInPlace;
   struct Part {
     std::vector<std::size_t> groups;  // of each parameter
-    Flat flat;
+    std::shared_ptr<Flat> flat;
     std::shared_ptr<GradientShard> averages = {};  // nullptr: the parameters have whole gradients
   };
   struct Kept;
 
-  void add_parts(const std::vector<std::shared_ptr<GradientShard>>& shards,
-                 const std::unordered_map<const void*, std::size_t>& groups);
+  void add_parts(const CutModel& model, const std::unordered_map<const void*, std::size_t>& groups);
   void check_parameters(const torch::optim::Optimizer& optimizer) const;
   void check_gradients() const;
   void cut_state(torch::optim::Optimizer& optimizer);
   void cut_state(torch::optim::Optimizer& optimizer, Flat& flat, std::size_t parameter);
-  void gather_values();
   Kept kept_anywhere(const torch::optim::Optimizer& optimizer, const Flat& flat);
   at::Tensor part_of_state(const torch::optim::Optimizer& optimizer, const Flat& flat,
                            std::size_t tensor) const;
@@ -82,6 +80,7 @@ class OptimizerParts final : public detail::OptimizerShards {
   Communicator& communicator_;
   Communicator& control_;
   const bool cuts_gradients_ = false;
+  const std::shared_ptr<Gathering> gathering_ = {};
   std::vector<Part> parts_;
   std::vector<NamedTensor> whole_;  // in no part: frozen when their model was prepared
 };

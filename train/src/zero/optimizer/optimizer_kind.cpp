@@ -1,4 +1,4 @@
-#include "zero/optimizer_kind.hpp"
+#include "zero/optimizer/optimizer_kind.hpp"
 
 #include <typeinfo>
 

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <c10/core/Device.h>
+
+#include <troupe/train/zero.hpp>
+
+#include "parallel/buckets.hpp"
+#include "zero/cut_bucket.hpp"
+#include "zero/optimizer/optimizer_parts.hpp"
+
+namespace torch::nn {
+class Module;
+}
+
+/// What is looked at before ZeRO cuts a model or an optimizer among the ranks.
+namespace troupe::train {
+
+/// Throws std::invalid_argument for a stage that there is not.
+void check_stage(const ZeroOptions& options);
+
+/// Throws std::invalid_argument, naming it, where one of these parameters is in one of the models: two
+/// would cut its gradient.
+void refuse_shared(const std::vector<NamedTensor>& parameters, const std::vector<CutModel>& models);
+
+/// The optimizer's parameters with the names that prepared models have for them. Throws
+/// std::invalid_argument for one that the optimizer has twice, that no prepared model has, which may
+/// differ between the ranks, or that is not on `device`.
+std::vector<std::vector<NamedTensor>> named_groups(
+    const torch::optim::Optimizer& optimizer,
+    const std::vector<std::shared_ptr<torch::nn::Module>>& models, c10::Device device);
+
+/// nullptr: the optimizer has its whole state. Throws std::logic_error where it was not prepared, though
+/// ZeRO is asked for.
+OptimizerParts* parts_of(const torch::optim::Optimizer& optimizer, const ZeroOptions& options);
+
+}  // namespace troupe::train
