@@ -2,6 +2,7 @@
 #include <troupe/train/context.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -43,6 +44,27 @@ torch::Tensor partial_loss(Context& ctx, Net& net, std::size_t layers, std::uint
   auto x = rows(4, kWidths.front(), 10 * step + static_cast<std::uint64_t>(ctx.rank()));
   for (std::size_t i = 0; i < layers; ++i) x = net->layers[i]->forward(x);
   return x.square().mean();
+}
+
+/// Trains a step, has `fail` fail on each rank, but without ZeRO only where `fails_without` says so, and
+/// trains another step.
+Training failing_in_between(const std::function<void(Context&, Net&)>& fail, bool fails_without) {
+  return [=](Context& ctx) {
+    auto net = ctx.prepare(Net(kWidths, 5));
+    auto optimizer = ctx.prepare(sgd(net));
+    step(ctx, net, optimizer, 0);
+    bool has_failed = false;
+    try {
+      fail(ctx, net);
+    } catch (const std::exception&) {
+      has_failed = true;
+    }
+    const bool is_to_fail = fails_without || ctx.options().zero.stage >= 2;
+    expect(has_failed == is_to_fail, is_to_fail ? "it fails on every rank" : "it fails on no rank");
+    net->zero_grad();
+    step(ctx, net, optimizer, 2);
+    return values_of(net);
+  };
 }
 
 }  // namespace
@@ -177,51 +199,30 @@ TEST_CASE("gradients of a part are clipped by the norm of all", "[train][zero][g
 TEST_CASE("training goes on after a backward that failed on one rank (2)",
           "[train][zero][gradients]") {
   const int stage = GENERATE(2, 3);
-  const auto failing = [](Context& ctx) {
-    auto net = ctx.prepare(Net(kWidths, 5));
-    auto optimizer = ctx.prepare(sgd(net));
-    step(ctx, net, optimizer, 0);
+  const auto fail = [](Context& ctx, Net& net) {
     auto& weight = net->layers[0]->weight;
-    unsigned fails = 0;
-    if (ctx.rank() == 1) {
-      fails =
-          weight.register_hook([](const torch::Tensor&) { throw std::runtime_error("no memory"); });
-    }
-    bool has_failed = false;
+    if (ctx.rank() == 0) return loss_in(ctx, net, 1).backward();
+    const auto fails =
+        weight.register_hook([](const torch::Tensor&) { throw std::runtime_error("no memory"); });
     try {
       loss_in(ctx, net, 1).backward();
     } catch (const std::exception&) {
-      has_failed = true;
+      weight.remove_hook(fails);
+      throw;
     }
-    expect(has_failed, "the backward fails on every rank");
-    if (ctx.rank() == 1) weight.remove_hook(fails);
-    net->zero_grad();
-    step(ctx, net, optimizer, 2);
-    return values_of(net);
   };
-  CHECK(difference(stage, failing, ForkedGang::on_one_node(2)) == "");
+  CHECK(difference(stage, failing_in_between(fail, true), ForkedGang::on_one_node(2)) == "");
 }
 
 TEST_CASE("a gradient that one rank has replaced fails on all ranks, which go on together",
           "[train][zero][gradients]") {
   const int stage = GENERATE(2, 3);
-  const auto replaced = [](Context& ctx) {
-    auto net = ctx.prepare(Net(kWidths, 5));
-    auto optimizer = ctx.prepare(sgd(net));
-    step(ctx, net, optimizer, 0);
-    bool has_failed = false;
-    try {
-      auto& gradient = net->layers[1]->weight.mutable_grad();
-      if (ctx.rank() == 1) gradient = gradient * 2;
-      loss_in(ctx, net, 1).backward();
-    } catch (const std::exception&) {
-      has_failed = true;
-    }
-    expect(has_failed == (ctx.options().zero.stage >= 2), "the backward fails on every rank");
-    step(ctx, net, optimizer, 2);
-    return values_of(net);
+  const auto replace = [](Context& ctx, Net& net) {
+    auto& gradient = net->layers[1]->weight.mutable_grad();
+    if (ctx.rank() == 1) gradient = gradient * 2;
+    loss_in(ctx, net, 1).backward();
   };
-  CHECK(difference(stage, replaced, ForkedGang::on_one_node(2)) == "");
+  CHECK(difference(stage, failing_in_between(replace, false), ForkedGang::on_one_node(2)) == "");
 }
 
 TEST_CASE("a gradient that is only asked for leaves the averages alone",
@@ -243,14 +244,15 @@ TEST_CASE("a gradient that is only asked for leaves the averages alone",
   CHECK(difference(stage, asks, ForkedGang::on_one_node(2), false, kTolerance) == "");
 }
 
-TEST_CASE("models whose gradients can not be cut are refused with stage 2",
+TEST_CASE("models whose gradients can not be cut are refused with stages 2 and 3",
           "[train][zero][gradients]") {
+  const int stage = GENERATE(2, 3);
   CHECK_THAT(error_of(
                  [](Context& ctx) {
                    auto net = ctx.prepare(Net(kWidths, 5));
                    ctx.prepare(net->layers[0]);
                  },
-                 2),
+                 stage),
              Contains("parameter weight is in two models"));
   CHECK_THAT(error_of(
                  [](Context& ctx) {
@@ -259,12 +261,13 @@ TEST_CASE("models whose gradients can not be cut are refused with stage 2",
                    some.pop_back();
                    ctx.prepare(torch::optim::SGD(some, torch::optim::SGDOptions(0.1)));
                  },
-                 2),
+                 stage),
              Contains("the optimizer has parameter layer0.weight of a model and not layer2.bias"));
 }
 
-TEST_CASE("a step by what is no average of its part is refused with stage 2",
+TEST_CASE("a step by gradients that are no averages is refused with stages 2 and 3",
           "[train][zero][gradients]") {
+  const int stage = GENERATE(2, 3);
   CHECK_THAT(error_of(
                  [](Context& ctx) {
                    auto net = ctx.prepare(Net(kWidths, 5));
@@ -273,7 +276,7 @@ TEST_CASE("a step by what is no average of its part is refused with stage 2",
                    loss_in(ctx, net, 0).backward();
                    optimizer.step();
                  },
-                 2),
+                 stage),
              Contains("prepare its optimizer again after it"));
   CHECK_THAT(error_of(
                  [](Context& ctx) {
@@ -285,7 +288,7 @@ TEST_CASE("a step by what is no average of its part is refused with stage 2",
                    }
                    optimizer.step();
                  },
-                 2),
+                 stage),
              Contains("is not an average over the ranks") && Contains("outside of no_sync()"));
   CHECK_THAT(error_of(
                  [](Context& ctx) {
@@ -294,11 +297,13 @@ TEST_CASE("a step by what is no average of its part is refused with stage 2",
                    loss_in(ctx, net, 0).backward();
                    ctx.clip_grad_norm(optimizer, 1);
                  },
-                 2),
+                 stage),
              Contains("an optimizer must be what prepare() returned"));
 }
 
-TEST_CASE("gradients that were replaced are refused with stage 2", "[train][zero][gradients]") {
+TEST_CASE("gradients that were replaced are refused with stages 2 and 3",
+          "[train][zero][gradients]") {
+  const int stage = GENERATE(2, 3);
   const auto scale = [](Net& net) {
     for (auto& parameter : net->parameters()) parameter.mutable_grad() = parameter.grad() * 0.5;
   };
@@ -310,7 +315,7 @@ TEST_CASE("gradients that were replaced are refused with stage 2", "[train][zero
                    scale(net);
                    optimizer.step();
                  },
-                 2),
+                 stage),
              Contains("use ctx.clip_grad_norm() to scale gradients"));
   CHECK_THAT(error_of(
                  [&](Context& ctx) {
@@ -319,7 +324,7 @@ TEST_CASE("gradients that were replaced are refused with stage 2", "[train][zero
                    scale(net);
                    loss_in(ctx, net, 1).backward();
                  },
-                 2),
+                 stage),
              Contains("use ctx.clip_grad_norm() to scale gradients"));
   CHECK_THAT(error_of(
                  [&](Context& ctx) {
@@ -328,11 +333,12 @@ TEST_CASE("gradients that were replaced are refused with stage 2", "[train][zero
                    net = ctx.prepare(net);
                    loss_in(ctx, net, 1).backward();
                  },
-                 2),
+                 stage),
              Contains("Drop them before a model is prepared again"));
 }
 
 TEST_CASE("what would work on a stand-in as on a gradient fails", "[train][zero][gradients]") {
+  const int stage = GENERATE(2, 3);
   CHECK_THAT(error_of(
                  [](Context& ctx) {
                    auto net = ctx.prepare(Net(kWidths, 5));
@@ -340,7 +346,7 @@ TEST_CASE("what would work on a stand-in as on a gradient fails", "[train][zero]
                    loss_in(ctx, net, 0).backward();
                    optimizer.zero_grad(false);
                  },
-                 2),
+                 stage),
              Contains("ZeroTensors are immutable"));
   CHECK_THAT(error_of(
                  [](Context& ctx) {
@@ -349,7 +355,7 @@ TEST_CASE("what would work on a stand-in as on a gradient fails", "[train][zero]
                    loss_in(ctx, net, 0).backward();
                    torch::nn::utils::clip_grad_value_(net->parameters(), 0.5);
                  },
-                 2),
+                 stage),
              Contains("ZeroTensors are immutable"));
   CHECK_THAT(error_of(
                  [](Context& ctx) {
@@ -357,7 +363,7 @@ TEST_CASE("what would work on a stand-in as on a gradient fails", "[train][zero]
                    loss_in(ctx, net, 0).backward();
                    torch::nn::utils::clip_grad_norm_(net->parameters(), 1);
                  },
-                 2),
+                 stage),
              Contains("ZeroTensors are immutable"));
   CHECK_THAT(error_of(
                  [](Context& ctx) {
@@ -366,6 +372,6 @@ TEST_CASE("what would work on a stand-in as on a gradient fails", "[train][zero]
                    loss_in(ctx, net, 0).backward();
                    optimizer.step();
                  },
-                 2),
+                 stage),
              Contains("meta"));
 }

@@ -50,7 +50,7 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   /// For tests: what happened, in order, from two threads.
   enum class Event { Submitted, Reduced, BackwardEnded };
   using Trace = std::function<void(Event, std::size_t bucket)>;
-  /// What of the averages a rank keeps.
+  /// Which averages a rank keeps.
   enum class Keeps { All, Part };
 
   /// `parameters`: those that want gradients, each once, the same on every rank. A collective:
@@ -94,7 +94,7 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
     std::shared_ptr<torch::autograd::Node> accumulator;
     std::uintptr_t hook = 0;
     torch::autograd::FunctionPreHook* before =
-        nullptr;         // the accumulator's, where there is a shard
+        nullptr;         // of the accumulator; nullptr where there is no shard
     bool ready = false;  // in this backward
     bool gives = false;  // a gradient, in this backward
     bool used = false;   // it was given a gradient since its last average

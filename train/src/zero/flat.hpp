@@ -64,8 +64,8 @@ class Flat {
   void dissolve();
 
   /// A parameter whose values the program has put elsewhere since, as loading a module does, is moved
-  /// into the buffer again, for which that is gathered. Throws std::logic_error, naming the parameter, for one of another size,
-  /// type or device.
+  /// into the buffer again, for which that is gathered. Throws std::logic_error, naming the parameter,
+  /// for one of another size, type or device.
   void move_back();
   /// Around what writes to the pieces. Throws std::logic_error where the buffer is held.
   void begin_update();

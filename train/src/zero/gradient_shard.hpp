@@ -42,7 +42,7 @@ class GradientShard {
   GradientShard(std::vector<NamedTensor> parameters, int rank, int ranks);
 
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
-  /// What of the parameters is in this rank's part, as Partition::pieces_of has it.
+  /// The runs of elements that are in this rank's part, as Partition::pieces_of has them.
   const std::vector<Piece>& pieces() const { return pieces_; }
   /// How many reduce() needs room for.
   std::int64_t elements() const { return partition_.total() + partition_.part; }

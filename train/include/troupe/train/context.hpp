@@ -50,10 +50,12 @@ concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 /// One rank's view of its training run, and its collective operations: the first argument of a
 /// trainable. It lives as long as the trainable runs, and only the trainable's thread uses it.
 ///
-/// prepare(), checkpoint(), report(), gathered(), backward() of a prepared model, and with ZeRO step() of a
-/// prepared optimizer and clip_grad_norm(), are collective: every rank calls them, in the same order. They throw GangBroken when another rank died or failed, and
-/// TimedOut, naming the missing ranks. If a trainable throws, or returns (`host`) while others wait
-/// for it, their collectives end with an error that names its rank.
+/// prepare(), checkpoint(), report(), gathered(), backward() of a prepared model, and with ZeRO
+/// step() of a prepared optimizer and clip_grad_norm(), are collective: every rank calls them, in the
+/// same order. They throw GangBroken when another rank died or failed, and TimedOut, naming the
+/// missing ranks. If a trainable throws, or returns (`host`) while others wait for it, their
+/// collectives end with an error that names its rank. With ZeroOptions::stage 3 operators that use a
+/// parameter throw the same.
 ///
 /// An exception that leaves backward() on one rank makes backward() fail on all ranks: the others
 /// get GangBroken, which names the rank. Ranks that catch it may continue with the next step after
@@ -138,10 +140,10 @@ class Context {
   };
   NoSync no_sync() { return NoSync(*this); }
 
-  /// While it or a copy of it lives, this rank has all values of the model's parameters, and whatever it does with them needs
-  /// no other rank: to evaluate on one rank alone, or to reach for memory (`data_ptr`, torch::save). A
-  /// collective with ZeroOptions::stage 3, where the ranks need memory for the whole model meanwhile and
-  /// step() is refused; else nothing.
+  /// While it or a copy of it lives, this rank has all values of the model's parameters, and
+  /// whatever it does with them needs no other rank: to evaluate on one rank alone, or to reach for
+  /// memory (`data_ptr`, torch::save). A collective with ZeroOptions::stage 3, where the ranks need
+  /// memory for the whole model meanwhile and step() is refused; else nothing.
   class [[nodiscard]] Gathered {
    private:
     friend class Context;
@@ -173,17 +175,17 @@ class Context {
   Loader loader(const Dataset& data, std::int64_t batch, int epoch,
                 SamplerOptions options = {}) const;
 
-  /// Reports metrics to the run; with ZeroOptions::stage 3 a collective. Blocks until the report was judged; all ranks get the same
+  /// Reports metrics to the run. Blocks until the report was judged; all ranks get the same
   /// verdict. After Stop the trainable should return; its next report throws.
   Verdict report(const Metrics& metrics, const Checkpoint& checkpoint = {});
 
   /// Writes models and optimizers, in the order given, and the epoch, into
   /// <storage>/checkpoint_<number> on rank 0, where it appears whole or not at all. Other ranks,
   /// and runs without storage, write nothing and do not wait; with ZeRO they send rank 0 their
-  /// parts of the optimizers' state, and with stage 3 of the parameters, for which rank 0 needs memory. A run that continues from the
-  /// checkpoint prepares models and optimizers in the same order, with any number of ranks and any
-  /// stage of ZeRO. Throws std::logic_error, with ZeRO, for an optimizer that is not what prepare()
-  /// returned.
+  /// parts of the optimizers' state, and with stage 3 of the parameters, for which rank 0 needs
+  /// memory. A run that continues from the checkpoint prepares models and optimizers in the same
+  /// order, with any number of ranks and any stage of ZeRO. Throws std::logic_error, with ZeRO, for an
+  /// optimizer that is not what prepare() returned.
   template <class... T>
   Checkpoint checkpoint(const T&... parts) {
     std::vector<std::shared_ptr<torch::nn::Module>> models;

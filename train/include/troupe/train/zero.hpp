@@ -13,11 +13,12 @@ struct ZeroOptions {
   /// Context::clip_grad_norm takes the place of torch's function; what else reads or writes gradients
   /// fails, but under no_sync(), where those of a rank are whole. The results are those of stage 0 up
   /// to the rounding of a sum where averages are added to earlier ones.
-  /// 3: every rank also holds the values of that part of the parameters alone. The others' come by the
-  /// bucket (DataParallelOptions::bucket_bytes) when an operator of LibTorch is about to use one, and two
-  /// buckets stay: the trainable is unchanged. All ranks help each other with what they need until each
-  /// backward has ended on all of them, and in what is a collective of the Context, so they need not run the
-  /// same layers. Frozen parameters stay whole. Context::gathered() is for what needs whole parameters otherwise.
+  /// 3: every rank also holds the values of that part of the parameters alone. The others' come by
+  /// the bucket (DataParallelOptions::bucket_bytes) when an operator of LibTorch is about to use one,
+  /// and two buckets stay: the trainable is unchanged. The ranks give each other what they need until
+  /// each backward has ended on all of them, and in what is a collective of the Context, so they need
+  /// not run the same layers. Frozen parameters stay whole. Context::gathered() is for what needs
+  /// whole parameters otherwise.
   /// The Context refuses other stages.
   int stage = 0;
 };

@@ -134,8 +134,8 @@ bool Gathering::round(std::int64_t needed) {
     if (requests[rank].steps == requests[0].steps) continue;
     throw std::logic_error(fmt::format(
         "rank {} has made other steps of the optimizers than rank 0 when a rank needs parameters, "
-        "of "
-        "which with ContextOptions::zero.stage 3 each has a part: all ranks call step() as often, "
+        "of which with ContextOptions::zero.stage 3 each has a part: all ranks call step() as "
+        "often, "
         "and use the model between backward() and step() alike",
         rank));
   }
@@ -143,7 +143,9 @@ bool Gathering::round(std::int64_t needed) {
   for (const auto& request : requests) {
     if (request.needed == kNone) continue;
     if (!units_.at(static_cast<std::size_t>(request.needed)))
-      throw std::logic_error("a rank uses a model that others prepare again");
+      throw std::logic_error(
+          "a rank uses parameters of a model that others have prepared again: all ranks prepare a "
+          "model at the same place");
     wanted.insert(request.needed);
   }
   for (const auto unit : wanted) {
