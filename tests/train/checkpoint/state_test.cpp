@@ -82,3 +82,11 @@ TEST_CASE("a module is after it was saved what it was before", "[train][checkpoi
   CHECK(buffer.const_data_ptr() == base.const_data_ptr());
   CHECK(saved.named_parameters()["weight"].requires_grad());
 }
+
+TEST_CASE("a module that is saved where there is no space is an error that says so",
+          "[train][checkpoint][state]") {
+  CHECK_THROWS_WITH(save_module(plain(1), "/dev/full"),
+                    Catch::Contains("cannot write /dev/full: No space left on device"));
+  CHECK_THROWS_WITH(save_module(plain(1), "/proc/nothing/model0.pt"),
+                    Catch::Contains("cannot write /proc/nothing/model0.pt: No such file"));
+}

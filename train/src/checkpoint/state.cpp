@@ -1,5 +1,7 @@
 #include "checkpoint/state.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -10,6 +12,8 @@
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/input-archive.h>
 #include <torch/serialize/output-archive.h>
+
+#include <troupe/errors.hpp>
 
 #include "parallel/torch_error.hpp"
 
@@ -55,6 +59,26 @@ class ResolvedWhileSaving {
   std::vector<std::pair<torch::Tensor, torch::Tensor>> resolved_;
 };
 
+/// LibTorch's own writer ends the process where the disk is full: it throws from a destructor. Throws
+/// troupe::Error.
+void write_archive(torch::serialize::OutputArchive& archive, const fs::path& file) {
+  std::ofstream out(file, std::ios::binary);
+  int failed = out ? 0 : errno;
+  archive.save_to([&](const void* bytes, std::size_t count) {
+    errno = 0;
+    if (failed == 0 &&
+        !out.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count)))
+      failed = errno == 0 ? EIO : errno;
+    return count;
+  });
+  errno = 0;
+  if (failed == 0 && !out.flush()) failed = errno == 0 ? EIO : errno;
+  if (failed == 0) return;
+  throw Error(
+      Failure{.kind = Failure::Kind::Unknown,
+              .message = fmt::format("cannot write {}: {}", file.string(), std::strerror(failed))});
+}
+
 }  // namespace
 
 void save_module(const torch::nn::Module& module, const fs::path& file) {
@@ -62,7 +86,7 @@ void save_module(const torch::nn::Module& module, const fs::path& file) {
     const ResolvedWhileSaving resolved(module);
     torch::serialize::OutputArchive archive;
     module.save(archive);
-    archive.save_to(file.string());
+    write_archive(archive, file);
   });
 }
 
@@ -70,7 +94,7 @@ void save_optimizer(const torch::optim::Optimizer& optimizer, const fs::path& fi
   translated(fmt::format("cannot write {}", file.string()), [&] {
     torch::serialize::OutputArchive archive;
     optimizer.save(archive);
-    archive.save_to(file.string());
+    write_archive(archive, file);
   });
 }
 
