@@ -358,6 +358,40 @@ TEST_CASE("what all ranks write to parameters between two steps stays",
   CHECK(difference(3, writes, ForkedGang::on_one_node(2)) == "");
 }
 
+TEST_CASE("what one rank writes alone is an error, but under a guard",
+          "[train][zero][parameters]") {
+  CHECK_THAT(error_of(
+                 [](Context& ctx) {
+                   auto net = ctx.prepare(Net(kWidths, 5));
+                   {
+                     const torch::NoGradGuard no_grad;
+                     if (ctx.rank() == 1) net->layers[1]->weight.fill_(5);
+                   }
+                   loss_in(ctx, net, 0).backward();
+                 },
+                 3),
+             Contains("or written to other parameters") && Contains("under ctx.gathered(model)"));
+  // As averaged weights are put in the place of the model's to evaluate.
+  const auto evaluates_others = [](Context& ctx) {
+    auto net = ctx.prepare(Net(kWidths, 5));
+    auto optimizer = ctx.prepare(adam(net));
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      step(ctx, net, optimizer, i);
+      const auto whole = ctx.gathered(net);
+      if (ctx.rank() != 0) continue;
+      const torch::NoGradGuard no_grad;
+      const auto kept = values_of(net);
+      for (auto& parameter : net->parameters()) parameter.fill_(0.5);
+      expect(net->forward(torch::ones({1, kWidths.front()}, torch::kFloat64)).min().item<double>() >
+                 0.5,
+             "all values were written");
+      for (std::size_t at = 0; at < kept.size(); ++at) net->parameters()[at].copy_(kept[at]);
+    }
+    return values_of(net);
+  };
+  CHECK(difference(3, evaluates_others, ForkedGang::on_one_node(2)) == "");
+}
+
 TEST_CASE("while parameters are gathered their memory can be read, and no step is taken",
           "[train][zero][parameters]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {

@@ -40,6 +40,7 @@ Flat::Flat(std::vector<NamedTensor> parameters, int rank, int ranks, Holds holds
       places_[i] = memory_->view(partition_.offsets[i], places_[i]);
   }
   take_values();
+  versions_before_ = versions();
   own_ = holds_part() ? own_in_values().clone() : own_in_values();
   for (const auto& piece : pieces_) {
     const auto at = partition_.offsets[piece.parameter] + piece.first - rank_ * partition_.part;
@@ -81,6 +82,23 @@ void Flat::release() {
   memory_->give_back();
 }
 
+/// LibTorch counts what is written to a tensor in place.
+std::int64_t Flat::versions() const {
+  std::int64_t sum = 0;
+  for (const auto& parameter : parameters_)
+    sum += static_cast<std::int64_t>(
+        parameter.tensor.unsafeGetTensorImpl()->version_counter().current_version());
+  return sum;
+}
+
+std::int64_t Flat::writes() const { return free_ > 0 ? counted_ : versions() - versions_before_; }
+
+void Flat::set_writes_are_free(bool free) {
+  if (free && free_ == 0) counted_ = writes();
+  free_ += free ? 1 : -1;
+  if (free_ == 0) versions_before_ = versions() - counted_;
+}
+
 void Flat::dissolve() {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -104,9 +122,11 @@ void Flat::end_update(Communicator& communicator) {
   ++updates_;
   if (!holds_part()) gather(communicator);
   // A graph that was made before the step must not be gone back through with the new values.
+  const auto before = versions();
   for (const auto& [name, tensor] : parameters_) {
     if (tensor.grad().defined()) tensor.unsafeGetTensorImpl()->bump_version();
   }
+  versions_before_ += versions() - before;
 }
 
 bool Flat::is_in_place(std::size_t parameter) const {

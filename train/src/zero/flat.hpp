@@ -60,6 +60,10 @@ class Flat {
   void release();
   /// While there is a holder, the buffer stays, and begin_update() is an error.
   void add_holders(int holders) { holders_ += holders; }
+  /// While it is set, writes are not counted.
+  void set_writes_are_free(bool free);
+  /// How often operators have written to parameters since they were cut, but for updates.
+  std::int64_t writes() const;
   /// Gives the parameters, whose values are here, memory of their own. For nothing else afterwards.
   void dissolve();
 
@@ -87,6 +91,7 @@ class Flat {
  private:
   static void gather(Communicator& communicator, const at::Tensor& own, const at::Tensor& into);
   at::Tensor own_in_values() const;
+  std::int64_t versions() const;
   void take_values();
   bool is_in_place(std::size_t parameter) const;
 
@@ -100,6 +105,9 @@ class Flat {
   std::vector<at::Tensor> places_;
   std::vector<at::Tensor> piece_tensors_;
   int holders_ = 0;
+  int free_ = 0;                      // guards under which writes are not counted
+  std::int64_t versions_before_ = 0;  // that are no writes
+  std::int64_t counted_ = 0;          // writes until the first of those guards
   bool dissolved_ = false;
   std::int64_t updates_ = 0;
 };

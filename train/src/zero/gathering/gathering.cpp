@@ -11,7 +11,8 @@
 namespace troupe::train {
 namespace {
 
-constexpr std::int64_t kNone = -1;  // the number of no unit
+constexpr std::int64_t kNone = -1;                          // the number of no unit
+constexpr std::uint64_t kMultiplier = 6364136223846793005;  // of Knuth's MMIX
 
 }  // namespace
 
@@ -76,6 +77,7 @@ void Gathering::hold(const std::vector<std::shared_ptr<Flat>>& flats) {
     for (; held < flats.size(); ++held) {
       bring(*flats[held]);
       flats[held]->add_holders(1);
+      flats[held]->set_writes_are_free(true);
     }
     meet();
   } catch (...) {
@@ -86,6 +88,7 @@ void Gathering::hold(const std::vector<std::shared_ptr<Flat>>& flats) {
 
 void Gathering::release_held(const std::vector<std::shared_ptr<Flat>>& flats) noexcept {
   for (const auto& flat : flats) {
+    flat->set_writes_are_free(false);
     flat->add_holders(-1);
     try {
       flat->release();
@@ -133,10 +136,12 @@ bool Gathering::round(std::int64_t needed) {
   for (std::size_t rank = 1; rank < requests.size(); ++rank) {
     if (requests[rank].steps == requests[0].steps) continue;
     throw std::logic_error(fmt::format(
-        "rank {} has made other steps of the optimizers than rank 0 when a rank needs parameters, "
-        "of which with ContextOptions::zero.stage 3 each has a part: all ranks call step() as "
-        "often, "
-        "and use the model between backward() and step() alike",
+        "rank {} has made other steps of the optimizers than rank 0, or written to other "
+        "parameters, when a rank needs parameters, of which with ContextOptions::zero.stage 3 each "
+        "has a part: all ranks call step() as often, use the model between backward() and step() "
+        "alike, and write to parameters alike. What one rank writes for a while, as averaged "
+        "weights "
+        "to evaluate, it writes and takes back under ctx.gathered(model)",
         rank));
   }
   std::set<std::int64_t> wanted;
@@ -177,12 +182,12 @@ std::vector<Gathering::Request> Gathering::exchange(std::int64_t needed) {
   return requests;
 }
 
-/// A number that says how many updates each unit has had.
+/// A number that says how many updates and writes each unit has had.
 std::int64_t Gathering::steps() const {
   std::uint64_t hash = units_.size();
   for (const auto& unit : units_) {
-    const auto updates = unit ? static_cast<std::uint64_t>(unit->flat->updates()) : 0;
-    hash = hash * 6364136223846793005u + updates;  // the multiplier of Knuth's MMIX
+    for (const auto count : {unit ? unit->flat->updates() : 0, unit ? unit->flat->writes() : 0})
+      hash = hash * kMultiplier + static_cast<std::uint64_t>(count);
   }
   return static_cast<std::int64_t>(hash);
 }

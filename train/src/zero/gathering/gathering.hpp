@@ -31,7 +31,9 @@ namespace troupe::train {
 ///    none after the ranks have met.
 /// 3. Ranks meet at the end of each backward, well or not, and in all of what is a collective here.
 ///    So they begin alike, and make as many rounds.
-/// 4. A round brings values of one step: ranks that have made other steps get an error.
+/// 4. A round brings values of one step: ranks that have made other steps, or have written to other
+///    parameters, get an error. What is written under a guard is not counted, so that one rank may
+///    write for a while, and take it back.
 ///
 /// Where a round fails, as where there is no memory for a buffer, the communicator is no more: the run
 /// cannot go on.

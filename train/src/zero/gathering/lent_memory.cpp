@@ -1,5 +1,9 @@
 #include "zero/gathering/lent_memory.hpp"
 
+#include <sys/mman.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -8,6 +12,7 @@
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/util/SmallVector.h>
+#include <fmt/format.h>
 #include <torch/library.h>
 
 namespace troupe::train {
@@ -69,6 +74,30 @@ class Uses {
   c10::SmallVector<std::shared_ptr<MemoryOwner>, 4> owners_;
 };
 
+/// Of main memory. Not of the heap, which would keep it from the system, as it is freed and taken among
+/// what lives longer.
+struct Pages {
+  void* at;
+  std::size_t bytes;
+  static void unmap(void* pages) {
+    const std::unique_ptr<Pages> own(static_cast<Pages*>(pages));
+    ::munmap(own->at, own->bytes);
+  }
+};
+
+c10::DataPtr map_pages(std::size_t bytes) {
+  auto pages = std::make_unique<Pages>(Pages{nullptr, std::max<std::size_t>(bytes, 1)});
+  pages->at =
+      ::mmap(nullptr, pages->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages->at == MAP_FAILED) {
+    throw std::runtime_error(fmt::format("no {} bytes of memory for parameters that are used: {}",
+                                         bytes, std::strerror(errno)));
+  }
+  ::madvise(pages->at, pages->bytes, MADV_HUGEPAGE);
+  auto* const at = pages->at;
+  return {at, pages.release(), &Pages::unmap, c10::kCPU};
+}
+
 void tell_and_call(const c10::OperatorHandle& called, c10::DispatchKeySet keys,
                    torch::jit::Stack* stack) {
   Uses uses;
@@ -110,7 +139,7 @@ void LentMemory::take() {
   auto* storage = tensor_.storage().unsafeGetStorageImpl();
   const c10::OptionalDeviceGuard guard(tensor_.device());  // which no operator has made current yet
   try {
-    put(storage->allocator()->allocate(bytes_), bytes_);
+    put(tensor_.is_cpu() ? map_pages(bytes_) : storage->allocator()->allocate(bytes_), bytes_);
   } catch (...) {
     is_there_ = false;
     throw;
