@@ -138,6 +138,15 @@ TEST_CASE("a request has its time, and one that waits goes with its client",
   CHECK(std::chrono::steady_clock::now() - started < kGuard);
 }
 
+TEST_CASE("an answer that comes while its request is sent is not waited for",
+          "[tune][mlflow][http]") {
+  MlflowStub server;
+  HttpClient client(ServerUrl::parse("http://localhost:" + std::to_string(server.port())), {});
+  const auto started = std::chrono::steady_clock::now();
+  for (int i = 0; i < 50; ++i) CHECK(answer_to(client, "/", "{}").status == 400);
+  CHECK(std::chrono::steady_clock::now() - started < kGuard);
+}
+
 TEST_CASE("a connection that the server closed between two requests is made anew",
           "[tune][mlflow][http]") {
   MlflowStub server;

@@ -103,8 +103,7 @@ void HttpClient::send(const std::string& path, std::string body, std::chrono::mi
   if (const auto code = curl_.multi_add_handle(multi_, request.easy); code != CURLM_OK)
     throw std::runtime_error(fmt::format("libcurl takes no request: code {}", int{code}));
   requests_.splice(requests_.end(), made);
-  int running = 0;
-  curl_.multi_perform(multi_, &running);
+  perform();
 }
 
 void HttpClient::set_options(Request& request, std::chrono::milliseconds time) const {
@@ -158,8 +157,8 @@ void HttpClient::set_credentials(const Request& request) const {
 }
 
 void HttpClient::advance() {
-  int running = 0, left = 0;
-  curl_.multi_perform(multi_, &running);
+  int left = 0;
+  perform();
   while (const auto* message = curl_.multi_info_read(multi_, &left)) {
     const auto result = message->data.result;
     const auto request = std::ranges::find(requests_, message->easy_handle, &Request::easy);
@@ -171,7 +170,16 @@ void HttpClient::advance() {
   }
 }
 
+void HttpClient::perform() {
+  // After an error nothing has ended that wait() would have to see.
+  if (curl_.multi_perform(multi_, &running_) != CURLM_OK)
+    running_ = static_cast<int>(requests_.size());
+}
+
 void HttpClient::wait(std::chrono::milliseconds time) {
+  // A fast server may have answered while its request was sent: libcurl waits for nothing then, as
+  // long as it may.
+  if (static_cast<std::size_t>(running_) < requests_.size()) return;
   curl_.multi_poll(multi_, nullptr, 0, static_cast<int>(time.count()), nullptr);
 }
 

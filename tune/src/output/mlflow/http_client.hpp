@@ -46,7 +46,7 @@ class HttpClient {
             Answered answered);
   /// Takes the requests as far as they go without waiting.
   void advance();
-  /// Until one of them can go on, for `time` at most.
+  /// Until one of them can go on or is answered, for `time` at most.
   void wait(std::chrono::milliseconds time);
 
  private:
@@ -55,12 +55,14 @@ class HttpClient {
   void set_options(Request& request, std::chrono::milliseconds time) const;
   void set_tls_options(const Request& request) const;
   void set_credentials(const Request& request) const;
+  void perform();
 
   const Libcurl& curl_;
   const ServerUrl server_;
   const MlflowAccess access_;
   void* const multi_;  // libcurl's, of all requests and connections
   std::list<Request> requests_;
+  int running_ = 0;  // of requests_; the others have ended, and advance() says so
 };
 
 }  // namespace troupe::tune
