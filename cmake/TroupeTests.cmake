@@ -7,7 +7,7 @@ set(_troupe_test_support ${PROJECT_SOURCE_DIR}/tests/support)
 # Sanitizers: a report ends the process, so that a test cannot pass over it. A program forks its worker processes while
 # it may have threads, which ThreadSanitizer refuses unless told otherwise.
 set(_troupe_test_environment
-  ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=99
+  ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=99:handle_sigill=1
   UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:exitcode=99)
 
@@ -70,8 +70,9 @@ endfunction()
 #   [OPTIMISED]                 its own code computes for seconds
 #   [OWN_MAIN | DRIVER])        the sources have a main of their own; the tests call troupe::init
 # The tags [timing] (its outcome hangs on how fast the machine is, or on what else runs there: it runs alone, after the
-# others) and [extended] (CI leaves it out when it is late) become labels of the TEST_CASE. [quality] (how good the results
-# of a search are, by arithmetic of many seconds, of whose code other tests run each line) is left out under sanitizers.
+# others) and [extended] (CI leaves it out when it is late) become labels of the TEST_CASE. Left out under sanitizers are
+# [timing], since they change what it takes, and [quality] (how good the results of a search are, by arithmetic of many
+# seconds): other tests run each line of their code.
 # The module (if there is one of that name) is linked, and its private headers are reached as in its own sources.
 function(troupe_tests module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED;OWN_MAIN;DRIVER" "NAME;TIMEOUT"
@@ -114,7 +115,7 @@ function(troupe_tests module)
 
   set(left_out "")
   if(TROUPE_SANITIZER)
-    set(left_out "[quality]")
+    set(left_out "[quality],[timing]")
   endif()
   set(properties TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
   set(list_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_tests.cmake)

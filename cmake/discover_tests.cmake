@@ -1,7 +1,7 @@
 cmake_minimum_required(VERSION 3.24)
 
 # Run after a test executable was linked: asks it for its TEST_CASEs and writes a ctest test for each.
-# In: EXECUTABLE, PREFIX of the ctest names, LABELS, PROPERTIES, ENVIRONMENT, OUTPUT, LEFT_OUT (a tag, or empty).
+# In: EXECUTABLE, PREFIX of the ctest names, LABELS, PROPERTIES, ENVIRONMENT, OUTPUT, LEFT_OUT (tags with commas between them, or empty).
 
 # list_names(<variable> [<tag>]): the names of the TEST_CASEs that have this tag. What means something inside a list of
 # CMake stands aside meanwhile.

@@ -159,7 +159,7 @@ TEST_CASE("whatever checkpoints are gone, each trial ends, and its journal gives
       pbt({.interval = 2, .max_t = 12, .mutate = {{"lr", uniform(0, 1)}}})};
   const auto which = GENERATE(0u, 1u, 2u, 3u);
   const auto part = GENERATE(3u, 8u, 10u);
-  constexpr std::uint64_t seeds = troupe::test::rounds(6, 3);
+  constexpr std::uint64_t seeds = troupe::test::rounds(6, 6);
   std::size_t gone = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     CAPTURE(which, part, seed);
