@@ -260,7 +260,7 @@ TEST_CASE(
     "[scheduler][fairness][sharing][property]") {
   // Always the same ones: what a job gets in a while is a matter of chance too, and is promised of
   // long ones.
-  for (unsigned seed = 1; seed <= troupe::test::rounds(40); ++seed) {
+  for (unsigned seed = 1; seed <= troupe::test::rounds(16); ++seed) {
     CAPTURE(seed);
     std::mt19937 random{seed};
     const auto pick = [&](unsigned below) {
