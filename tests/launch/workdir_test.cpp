@@ -99,6 +99,16 @@ TEST_CASE("a folder that cannot be sent is refused with what is wrong", "[launch
       pack_folder(folder.path(), {}, 1 << 19),
       Catch::Contains("of which most are in deep (1.0 MiB)") && Catch::Contains(".troupeignore"));
   CHECK_THROWS_WITH(pack_folder(folder.path() + "/small"), Catch::Contains("is no folder"));
+  // Before it is read, of which more than a thousand parts would come.
+  fs::resize_file(folder.path() + "/deep/down/large", 600u << 20);
+  int parts = 0;
+  CHECK_THROWS_WITH(pack_folder(folder.path(), {}, kMostWorkdirBytes,
+                                [&] {
+                                  ++parts;
+                                  return false;
+                                }),
+                    Catch::Contains("of which most are in deep (600.0 MiB)"));
+  CHECK(parts < 100);
   CHECK_THROWS_AS(pack_folder(folder.path() + "/none"), troupe::Refused);
 }
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
+#include <regex>
 #include <string_view>
 #include <utility>
 
@@ -125,7 +128,12 @@ class Packing {
     constexpr int kLookMs = 100;
     pollfd readable[]{{archive_.get(), POLLIN, 0}, {complaints_.get(), POLLIN, 0}};
     ::poll(readable, 2, kLookMs);  // a pipe that has ended is -1, and passed over
-    if (readable[1].revents != 0) complaint_ += part_of(complaints_).substr(0, kMostComplaint);
+    if (readable[1].revents != 0) {
+      const auto said = part_of(complaints_);
+      complaint_ += said.substr(0, kMostComplaint);
+      last_said_ += said;
+      last_said_.erase(0, last_said_.size() - std::min(kMostLine, last_said_.size()));
+    }
     return readable[0].revents != 0 ? part_of(archive_) : std::string_view();
   }
   bool has_more() const { return archive_ || complaints_; }
@@ -135,9 +143,17 @@ class Packing {
   std::string complaint() const {
     return complaint_.substr(0, std::min(kMostComplaint, complaint_.find_last_not_of('\n') + 1));
   }
+  /// The last line that it said; empty where that is too long.
+  std::string last_line() const {
+    const auto said = last_said_.substr(0, last_said_.find_last_not_of('\n') + 1);
+    const auto before = said.rfind('\n');
+    if (before != std::string::npos) return said.substr(before + 1);
+    return last_said_.size() < kMostLine ? said : std::string();
+  }
 
  private:
   static constexpr std::size_t kMostComplaint = 2000;
+  static constexpr std::size_t kMostLine = 200;
 
   static os::UniqueFd make(os::UniqueFd& read) {
     int ends[2];
@@ -155,9 +171,38 @@ class Packing {
 
   os::UniqueFd archive_, complaints_;
   std::vector<char> buffer_ = std::vector<char>(1 << 18);
-  std::string complaint_;
+  std::string complaint_, last_said_;
   pid_t pid_ = -1;
 };
+
+/// Of the archive that tar would write, which reads no file where it goes to /dev/null. Empty: tar
+/// does not tell, or it is to be given up.
+std::optional<std::uint64_t> size_packed(std::vector<std::string> arguments,
+                                         const std::function<bool()>& give_up) {
+  arguments.insert(arguments.end(), {"-cf", "/dev/null", "--totals", "."});
+  Packing packing(std::move(arguments));
+  while (packing.has_more()) {
+    if (give_up && give_up()) return {};
+    packing.more();
+  }
+  if (packing.end() != 0) return {};
+  // "Total bytes written: 10240 (10KiB, 73MiB/s)", in the language of the user.
+  const auto line = packing.last_line();
+  const std::regex total(R"([^0-9]*([0-9]+) \([^()]*/s\))");
+  std::smatch found;
+  std::uint64_t size = 0;
+  if (!std::regex_match(line, found, total)) return {};
+  const auto digits = found[1].str();
+  const auto error = std::from_chars(digits.data(), digits.data() + digits.size(), size).ec;
+  return error == std::errc() ? std::optional(size) : std::nullopt;
+}
+
+[[noreturn]] void refuse_large(const std::string& folder, std::uint64_t most) {
+  refuse(
+      fmt::format("--workdir '{}' has more than {}, of which most are in {}: name what is not "
+                  "needed in its .troupeignore, or put it where each machine has it",
+                  config::printable(folder), store::format_bytes(most), largest_in(folder)));
+}
 
 }  // namespace
 
@@ -168,7 +213,9 @@ PackedFolder pack_folder(const std::string& folder, const std::vector<std::strin
   }
   auto arguments = excludes(folder, left_out);
   arguments.insert(arguments.end(), {"--sort=name", kSameTime, "--owner=0", "--group=0",
-                                     "--numeric-owner", "-C", folder, "-cf", "-", "."});
+                                     "--numeric-owner", "-C", folder});
+  if (size_packed(arguments, give_up).value_or(0) > most) refuse_large(folder, most);
+  arguments.insert(arguments.end(), {"-cf", "-", "."});
   Packing packing(std::move(arguments));
   PackedFolder packed;
   node::Sha256 sha;
@@ -177,11 +224,7 @@ PackedFolder pack_folder(const std::string& folder, const std::vector<std::strin
     const auto part = packing.more();
     packed.archive += part;
     sha.update(part.data(), part.size());
-    if (packed.archive.size() <= most) continue;
-    refuse(
-        fmt::format("--workdir '{}' has more than {}, of which most are in {}: name what is not "
-                    "needed in its .troupeignore, or put it where each machine has it",
-                    config::printable(folder), store::format_bytes(most), largest_in(folder)));
+    if (packed.archive.size() > most) refuse_large(folder, most);  // it has grown meanwhile
   }
   const int status = packing.end();
   const auto complaint = packing.complaint();
