@@ -62,10 +62,10 @@ void greet(const head::Head& head, const HeadArguments& arguments, const std::st
   say(stdout, text);
 }
 
-/// Beside address_file(), which scripts read: the address once more, and the process of that head.
-std::string process_file() { return address_file() + ".process"; }
+/// Beside config::address_file(), which scripts read: the address once more, and the process of that head.
+std::string process_file() { return config::address_file() + ".process"; }
 
-/// The head that address_file() names.
+/// The head that config::address_file() names.
 struct Named {
   std::string address;  // empty: none
   std::string process;  // "pid 1234"; empty: not known
@@ -73,18 +73,18 @@ struct Named {
   static Named read() {
     Named named;
     std::string of;
-    std::ifstream address(address_file()), process(process_file());
+    std::ifstream address(config::address_file()), process(process_file());
     std::getline(address, named.address);
     if (std::getline(process, of) && of == named.address) std::getline(process, named.process);
     return named;
   }
   void write() const {
     std::ofstream(process_file()) << address << '\n' << process << '\n';
-    std::ofstream(address_file()) << address << '\n';
+    std::ofstream(config::address_file()) << address << '\n';
   }
   static void remove() {
     std::error_code ignored;
-    std::filesystem::remove(address_file(), ignored);
+    std::filesystem::remove(config::address_file(), ignored);
     std::filesystem::remove(process_file(), ignored);
   }
 };
@@ -126,7 +126,7 @@ class AddressFile {
       return fmt::format(
           "{} named the head at {}, which has ended without removing that: it names "
           "this one now",
-          address_file(), address);
+          config::address_file(), address);
     }
     return fmt::format(
         "another head runs here: commands here without --address meant the head at {} until now, "

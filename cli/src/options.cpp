@@ -180,8 +180,6 @@ std::string working_directory() {
                               failed.message())});
 }
 
-std::string address_file() { return config::state_directory() + "/address"; }
-
 std::string FoundHead::origin() const {
   return file.empty() ? "" : fmt::format("; the address is from {}", file);
 }
@@ -225,12 +223,12 @@ FoundHead find_head(const std::string& given) {
   if (const auto address = named_address(given); !address.empty())
     return {transport::parse_endpoint(address), {}};
   std::string line;
-  if (std::ifstream in(address_file()); std::getline(in, line))
-    return {transport::parse_endpoint(line), address_file()};
+  if (std::ifstream in(config::address_file()); std::getline(in, line))
+    return {transport::parse_endpoint(line), config::address_file()};
   raise({.kind = Failure::Kind::Refused,
          .message = fmt::format("no head is known here: give --head HOST:PORT, or set "
                                 "TROUPE_ADDRESS, or start one with `troupe head` (it writes {})",
-                                address_file())});
+                                config::address_file())});
 }
 
 config::FoundToken find_token(const FoundHead& head, const std::string& file) {

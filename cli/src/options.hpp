@@ -56,8 +56,6 @@ std::vector<std::pair<std::string, std::string>> variables_of(
 /// Of this process. Throws Refused where it was removed.
 std::string working_directory();
 
-/// Where the head of this machine's last `troupe head` wrote its address.
-std::string address_file();
 /// A head's address, and where it came from.
 struct FoundHead {
   transport::Endpoint at;
@@ -77,7 +75,7 @@ bool is_private(const std::string& given);
 std::string shell_word(const std::string& text);
 /// For a command that a message names: " --address X --token-file Y", as far as they were given.
 std::string asked_of(const std::string& address, const std::string& token_file);
-/// The address given, else TROUPE_ADDRESS, else what address_file() holds. Throws Refused, naming
+/// The address given, else TROUPE_ADDRESS, else what config::address_file() holds. Throws Refused, naming
 /// all three.
 FoundHead find_head(const std::string& given);
 /// As transport::find_token, with FoundHead::advice() where nobody listens.

@@ -138,6 +138,21 @@ TEST_CASE("who waits for a constructor makes the actor where its creator is kill
   CHECK(cluster.all_is_free());
 }
 
+TEST_CASE("a program ends once the detached actors are made that it did not wait for",
+          "[cli][cluster]") {
+  TestCluster cluster(1);
+  const auto made = run({TROUPE_TEST_DETACHED_DRIVER, "make unseen"}, cluster.environment());
+  CHECK(made.exit_code == 0);
+  CHECK_THAT(made.output, !Contains("was not made"));
+  CHECK(actors_of(cluster).size() == 1);
+  const auto again = run({TROUPE_TEST_DETACHED_DRIVER, "make unseen"}, cluster.environment());
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.output, Contains("detached actor 'tests/slow' was not made: the name "
+                                    "'tests/slow' is taken"));
+  run_one(cluster, "kill slow");
+  CHECK(cluster.all_is_free());
+}
+
 TEST_CASE("an actor's name has one namespace at most, and is told where it has not",
           "[cli][cluster]") {
   TestCluster cluster(1);
@@ -265,7 +280,7 @@ TEST_CASE("who looks for a detached actor that was killed by its handle is told 
   run_one(cluster, "kill");
 }
 
-TEST_CASE("a detached actor of a private cluster ends with it, which is said once",
+TEST_CASE("a private cluster has detached actors of its program alone, which is said",
           "[cli][cluster]") {
   const auto made = run({TROUPE_TEST_DETACHED_DRIVER, "make two"}, {"TROUPE_ADDRESS="});
   INFO(made.output);
@@ -276,6 +291,10 @@ TEST_CASE("a detached actor of a private cluster ends with it, which is said onc
   const auto at = made.output.find(warning);
   REQUIRE(at != std::string::npos);
   CHECK(made.output.find(warning, at + 1) == std::string::npos);
+
+  const auto looked = run({TROUPE_TEST_DETACHED_DRIVER, "find"}, {"TROUPE_ADDRESS="});
+  CHECK_THAT(looked.output, Contains("This program's cluster is private, so that it finds no actor "
+                                     "of another program: give it --address"));
 
   TestCluster cluster(1);
   const auto there = run({TROUPE_TEST_DETACHED_DRIVER, "make two"}, cluster.environment());

@@ -50,6 +50,8 @@ class ActorState {
   const std::function<void(ActorState&)> last_share;  // any thread
   // Its handles have left this process, or it has a name: it ends with its job.
   std::atomic<bool> shared{false};
+  // The program has asked whether it is constructed, or has killed it.
+  std::atomic<bool> awaited{false};
   bool made_here = true;
   bool detached = false;       // of those that were made here
   ObjectPtr constructed;       // where another process made the actor: once it is placed

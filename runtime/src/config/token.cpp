@@ -127,6 +127,7 @@ std::string state_directory() {
 }
 
 std::string default_token_file() { return state_directory() + "/token"; }
+std::string address_file() { return state_directory() + "/address"; }
 
 std::optional<Secret> parse_token(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";

@@ -14,6 +14,8 @@ namespace troupe::config {
 /// ~/.local/state/troupe.
 std::string state_directory();
 std::string default_token_file();
+/// Where the head of this machine's last `troupe head` wrote its address.
+std::string address_file();
 
 /// Reads the file, or makes it with a fresh token. Throws Refused where it is readable by others,
 /// malformed, or cannot be made; the message says how to mend it.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <optional>
 #include <stdexcept>
@@ -109,7 +110,11 @@ struct Cluster::Impl {
 
   /// A copy of this process that user code has forked ends nothing: its sockets are the owner's.
   ~Impl() {
-    if (::getpid() == owner) return;
+    if (::getpid() == owner) {
+      // An error that is on its way to the user is not held up.
+      if (driver && std::uncaught_exceptions() == 0) driver->finish_detached();
+      return;
+    }
     static_cast<void>(driver.release());
     static_cast<void>(embedded.release());
   }

@@ -3,12 +3,14 @@
 #include <troupe/detail/core.hpp>
 
 #include <algorithm>
+#include <fstream>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "config/name.hpp"
+#include "config/token.hpp"
 #include "objects/blocking.hpp"
 #include "objects/stored.hpp"
 #include "session/awaited.hpp"
@@ -69,8 +71,11 @@ ActorPtr spawn_actor(CallSpec constructor, std::string_view type, const RequestO
                                             std::string(type), end_unshared);
   actor->shared = !options.name.empty();
   actor->detached = options.detached;
-  if (options.detached) process.warn_if_cluster_is_private();
   actor->constructed = pending_result(process);
+  if (options.detached) {
+    process.warn_if_cluster_is_private();
+    process.note_detached(options.name, actor);
+  }
   process.post([&process, actor, constructor = std::move(constructor), options]() mutable {
     process.actors().create(actor, std::move(constructor), options);
   });
@@ -88,7 +93,10 @@ ObjectPtr call_actor(const ActorPtr& actor, CallSpec call) {
   return result;
 }
 
-ObjectPtr actor_ready(const ActorPtr& actor) { return actor->constructed; }
+ObjectPtr actor_ready(const ActorPtr& actor) {
+  actor->awaited.store(true, std::memory_order_relaxed);
+  return actor->constructed;
+}
 
 ActorPtr adopt_actor(ActorId id, std::string_view type) {
   auto& process = Process::current();
@@ -153,6 +161,30 @@ std::string why_not_found(Process& process, std::string_view name, std::string_v
   return "there is none";
 }
 
+/// The address of this machine's last `troupe head`; empty: there is none, or nobody knows.
+std::string known_head() try {
+  std::string head;
+  std::ifstream file(config::address_file());
+  std::getline(file, head);
+  return head;
+} catch (const Error&) {
+  return {};
+}
+
+/// Behind that an actor was not found: where a driver looks for it, as far as that may be wrong.
+std::string where_it_looked(const Process& process, std::string_view name) {
+  if (name.find('/') == std::string_view::npos)
+    return " in this program (those of others have a namespace before their names, as "
+           "'shared/counter')";
+  if (!process.identity().is_private) return {};
+  const auto head = known_head();
+  return fmt::format(
+      ". This program's cluster is private, so that it finds no actor of another program: give it "
+      "--address {}, or set TROUPE_ADDRESS{}",
+      head.empty() ? "HOST:PORT" : config::printable(head),
+      head.empty() ? "" : " (a head of this machine is, or was, there)");
+}
+
 }  // namespace
 
 ActorPtr find_actor(std::string_view name, std::string_view type,
@@ -171,12 +203,13 @@ ActorPtr find_actor(std::string_view name, std::string_view type,
     raise({.kind = Failure::Kind::TimedOut,
            .message = fmt::format("no actor '{}' could be called within {} ms: {}{}", name,
                                   timeout.count(), why_not_found(process, name, type),
-                                  name.find('/') == std::string_view::npos
-                                      ? " in this program (those of others have a namespace "
-                                        "before their names, as 'shared/counter')"
-                                      : "")});
+                                  where_it_looked(process, name))});
   }
-  if (const auto* failure = std::get_if<Failure>(&made.found->outcome())) raise(*failure);
+  if (const auto* failure = std::get_if<Failure>(&made.found->outcome())) {
+    auto told = *failure;
+    if (told.kind == Failure::Kind::TimedOut) told.message += where_it_looked(process, name);
+    raise(told);
+  }
   return adopt_actor(*made.id, type);
 }
 
@@ -193,6 +226,7 @@ ActorId share_actor(const ActorPtr& actor) {
 void kill_actor(const ActorPtr& actor) {
   auto& process = Process::current();
   if (actor->is_stale()) return;
+  actor->awaited = true;
   process.post([&process, actor] {
     if (!actor->gang) return process.actors().kill(actor->id);
     const auto gang =

@@ -285,6 +285,12 @@ void Driver::flush_output() {
   printer_.finish(kOutputPatience);
 }
 
+void Driver::finish_detached() noexcept try {
+  process_->finish_detached(say);
+} catch (const std::exception& error) {  // no memory: no reason to end by it
+  std::fprintf(stderr, "troupe: detached actors were not waited for: %s\n", error.what());
+}
+
 Driver::~Driver() {
   if (thread_.joinable()) {
     flush_output();

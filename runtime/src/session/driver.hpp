@@ -43,6 +43,9 @@ class Driver {
   /// Sends what is queued, ends the job, joins the thread.
   ~Driver();
 
+  /// Before its end: waits for the constructors of detached actors, as DetachedSpawns::finish().
+  void finish_detached() noexcept;
+
   /// What `troupe status --json` prints. Throws TimedOut or Disconnected.
   std::string status_json(std::chrono::milliseconds timeout);
 

@@ -353,6 +353,15 @@ void Process::warn_if_cluster_is_private() {
       "the actor to stay, start `troupe head` and give the program --address HOST:PORT");
 }
 
+/// In a private cluster they end with the program, and a worker process ends when its node says so.
+void Process::note_detached(const std::string& name, const detail::ActorPtr& actor) {
+  if (node_ == nullptr && !identity_.is_private) detached_spawns_.add(name, actor);
+}
+
+void Process::finish_detached(const std::function<void(const std::string&)>& say) {
+  detached_spawns_.finish(*this, *cluster_end_, say);
+}
+
 void Process::on_orphans(wire::Orphans::Reader orphans) {
   const ProcessId writer{orphans.getWriter()};
   if (writer == identity_.self->process) return;

@@ -13,6 +13,7 @@
 #include <boost/asio/post.hpp>
 
 #include "actors/actors.hpp"
+#include "actors/detached_spawns.hpp"
 #include "calls/call_server.hpp"
 #include "calls/calls.hpp"
 #include "calls/executor.hpp"
@@ -105,6 +106,11 @@ class Process final : public ProcessContext {
   /// As detail::cluster_end(). Any thread.
   const detail::ObjectPtr& cluster_end() const { return cluster_end_; }
 
+  /// That it is made here. Any thread.
+  void note_detached(const std::string& name, const detail::ActorPtr& actor);
+  /// Before a driver's end, as DetachedSpawns::finish().
+  void finish_detached(const std::function<void(const std::string&)>& say);
+
   // ---- ProcessContext
   ProcessId id() const override { return identity_.self->process; }
   void on_loop(std::function<void()> then) override { post(std::move(then)); }
@@ -170,6 +176,7 @@ class Process final : public ProcessContext {
   static inline std::atomic<std::uint64_t> last_object_{0};
   static inline std::atomic<std::uint64_t> last_shared_{0};
   std::atomic<bool> has_warned_of_detached_ = false;
+  DetachedSpawns detached_spawns_;
   const detail::ObjectPtr cluster_end_ = detail::Object::pending(next_object_id());
 
   const transport::ConnectionPtr node_;                             // nullptr: this is a driver
