@@ -250,6 +250,22 @@ TEST_CASE("a run whose first trials all fail alike without a report is ended", "
   }
 }
 
+TEST_CASE("a trial whose gang is placed once the run has ended does not start", "[tune][drive]") {
+  FakeLauncher::Script script{.capacity = 1, .value = curve};
+  script.failure = [](auto&, auto) { return std::optional<std::string>("no such file"); };
+  auto experiment = search_for(40);
+  FakeLauncher cluster(script);
+  std::vector<TrialId> placed;
+  cluster.seen = [&](const GangEvent& event) {
+    if (event.kind == GangEvent::Kind::Placed) placed.push_back(event.trial);
+  };
+  drive(experiment, cluster, {}, {});
+  CHECK(count(experiment, Status::Errored) == 5);
+  REQUIRE(placed == std::vector<TrialId>{0, 1, 2, 3, 4, 5});
+  CHECK(experiment.trials()[5].is_unstarted());
+  CHECK(cluster.ended.contains(5));
+}
+
 TEST_CASE("a run that is gone on with counts what its trials reported before", "[tune][drive]") {
   const bool has_reported = GENERATE(true, false);
   auto experiment = search_for(40, {}, fifo());

@@ -20,12 +20,15 @@ std::string best_so_far(const BestSoFar& best) {
              : fmt::format("{}: trial {} with {} {}.", word, best.trial->id, metric, value);
 }
 
+/// Of why a run ended, which is told once, whole.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 std::string how_it_ended(const Trial& trial, const BestSoFar& best) {
   const auto& objective = best.objective;
   if (trial.status == Status::Errored) return fmt::format("errored: {}", clipped(trial.error, 500));
   auto text = trial.status == Status::Stopped ? trial.reason : "finished";
   if (trial.is_unfinished() || trial.is_unstarted())
-    text = fmt::format("{}: {}", ending_of(trial), trial.reason);
+    text = fmt::format("{}: {}", ending_of(trial), first_line(trial.reason));
   if (trial.status == Status::Terminated && !trial.reason.empty()) text += ": " + trial.reason;
   if (trial.best)
     text += fmt::format(

@@ -254,24 +254,29 @@ class Driver {
     }
   }
 
-  void count_places(const GangEvent& event, Seconds now) {
+  /// -> whether its gang was still waited for.
+  bool count_places(const GangEvent& event, Seconds now) {
     const bool is_placed = event.kind == GangEvent::Kind::Placed;
-    if (!is_placed && !is_last(event)) return;
+    if (!is_placed && !is_last(event)) return false;
     const bool was_unplaced = unplaced_.erase(event.trial) > 0;
     if (is_placed && was_unplaced && free_places_ > 0) --free_places_;
-    if (is_placed || was_unplaced) return;
+    if (is_placed || was_unplaced) return was_unplaced;
     ++free_places_;
     freed_at_ = now;
+    return false;
   }
 
   void take(const GangEvent& event) {
     const auto now = launcher_.now();
-    count_places(event, now);
+    const bool was_unplaced = count_places(event, now);
     switch (event.kind) {
       case GangEvent::Kind::Notice:
         if (hooks_.notice) hooks_.notice(event.text);
         return;
       case GangEvent::Kind::Placed:
+        // As those whose gangs are not placed by then: it does not start any more.
+        if (was_unplaced && experiment_.closed() && launcher_.ends_silent())
+          return launcher_.end(event.trial);
         if (replaced_.erase(event.trial) > 0) told_to_stop_.erase(event.trial);
         silence_.began(event.trial, now);
         return experiment_.started(event.trial, now, event.places);

@@ -14,6 +14,7 @@ bool starts_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) !
 }  // namespace
 
 std::string short_number(double number) {
+  number += 0.0;  // of -0 this makes 0
   auto rounded = fmt::format("{:.4g}", number);
   auto exact = to_string(number);
   return exact.size() <= rounded.size() ? exact : rounded;
