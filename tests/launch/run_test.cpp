@@ -239,6 +239,8 @@ TEST_CASE("what no rank can be is refused before anything starts", "[launch]") {
   CHECK_THAT(refused({"-n", "3", "--per-node", "2", "--", "true"}),
              Catch::Contains("multiple of 2"));
   CHECK_THAT(refused({"--gpus", "64", "--", "true"}), Catch::Contains("gpu"));
+  CHECK_THAT(refused({"--cpus", "100000", "--", "true"}),
+             Catch::Contains("a rank is to have 100000 CPUs, and this machine has"));
 }
 
 TEST_CASE("a reader that stands still does not hold up the end of a run", "[launch]") {

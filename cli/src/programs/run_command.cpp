@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -44,10 +45,17 @@ launch::LaunchOptions launch_options(const RunArguments& arguments) {
 }
 
 /// On this machine alone ranks are what was asked for, as with any launcher: its cores are shared
-/// out, and where there are more ranks than cores they take turns.
+/// out, and where there are more ranks than cores they take turns. But a rank's own CPUs are what its
+/// libraries make threads for: it cannot have more than there are.
 void fit_to_this_machine(launch::LaunchOptions& options, InitOptions& init) {
   if (options.size.every_gpu) return;
   const auto cores = os::usable_cpus();
+  if (options.cpus > std::max(1.0, cores)) {
+    raise({.kind = Failure::Kind::Impossible,
+           .message = fmt::format("a rank is to have {:g} CPUs, and this machine has {:g}: give a "
+                                  "smaller --cpus, or --address of a cluster with larger machines",
+                                  options.cpus, cores)});
+  }
   int ranks = options.size.most;
   if (options.per_node > 0 && !options.size_given) ranks = options.per_node;
   if (options.cpus < 0) options.cpus = launch::cpus_of_ranks_here(ranks, cores);
