@@ -68,6 +68,7 @@ TEST_CASE(
   CHECK(entries(storage.path()) == 2);
   CHECK(read(latest_checkpoint(storage.path()) / "model0.pt") == "good");
 
+  fs::create_directory(storage.path() / "checkpoint_000000.tmp");  // of one more such writer
   PendingCheckpoint next(storage.path());
   write(next.file("optimizer0.pt"), "new");
   const auto committed = next.commit();

@@ -1,5 +1,7 @@
 #include "checkpoint/state.hpp"
 
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -10,6 +12,7 @@
 
 using troupe::testing::Scratch;
 using troupe::train::load_module;
+using troupe::train::read_info;
 using troupe::train::save_module;
 
 namespace {
@@ -83,10 +86,27 @@ TEST_CASE("a module is after it was saved what it was before", "[train][checkpoi
   CHECK(saved.named_parameters()["weight"].requires_grad());
 }
 
-TEST_CASE("a module that is saved where there is no space is an error that says so",
-          "[train][checkpoint][state]") {
+TEST_CASE("saving a module to a full disk is an error that says so", "[train][checkpoint][state]") {
   CHECK_THROWS_WITH(save_module(plain(1), "/dev/full"),
                     Catch::Contains("cannot write /dev/full: No space left on device"));
   CHECK_THROWS_WITH(save_module(plain(1), "/proc/nothing/model0.pt"),
                     Catch::Contains("cannot write /proc/nothing/model0.pt: No such file"));
+}
+
+TEST_CASE("a checkpoint that is not there is told with the latest one, or what it lacks",
+          "[train][checkpoint][state]") {
+  const Scratch storage;
+  std::filesystem::create_directory(storage.path() / "checkpoint_000003");
+  CHECK_THROWS_WITH(read_info(storage.path() / "checkpoint_3/checkpoint.json"),
+                    Catch::Contains("checkpoint_3: there is no such checkpoint") &&
+                        Catch::Contains("the latest there is") &&
+                        Catch::Contains("checkpoint_000003"));
+  const auto file = storage.path() / "checkpoint_000003/checkpoint.json";
+  CHECK_THROWS_WITH(read_info(file),
+                    Catch::Contains("checkpoint.json: cannot be read (No such file"));
+  std::ofstream(file).flush();
+  CHECK_THROWS_WITH(read_info(file), Catch::Contains("checkpoint.json: is empty"));
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+  CHECK_THROWS_WITH(read_info(file), Catch::Contains("cannot be read (Is a directory"));
 }

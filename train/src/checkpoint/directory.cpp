@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -24,9 +25,13 @@ constexpr std::string_view kPrefix = "checkpoint_";
       Failure{.kind = Failure::Kind::Unknown, .message = fmt::format("{}: {}", what, reason)});
 }
 
-std::optional<std::uint64_t> number_of(const fs::path& path) {
-  const auto name = path.filename().string();
-  if (!name.starts_with(kPrefix)) return std::nullopt;
+constexpr std::string_view kUnfinished = ".tmp";
+
+/// Of what has a checkpoint's name, and `behind` after it.
+std::optional<std::uint64_t> number_of(const fs::path& path, std::string_view behind = "") {
+  auto name = path.filename().string();
+  if (!name.starts_with(kPrefix) || !name.ends_with(behind)) return std::nullopt;
+  name.resize(name.size() - behind.size());
   std::uint64_t number = 0;
   const auto* end = name.data() + name.size();
   const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, number);
@@ -45,6 +50,16 @@ fs::path highest(const fs::path& storage, std::uint64_t& number) {
     }
   }
   return found;
+}
+
+/// Of writers that were killed.
+void remove_unfinished(const fs::path& storage) {
+  std::vector<fs::path> left;
+  std::error_code error;
+  for (fs::directory_iterator at(storage, error), end; !error && at != end; at.increment(error)) {
+    if (number_of(at->path(), kUnfinished)) left.push_back(at->path());
+  }
+  for (const auto& path : left) fs::remove_all(path, error);
 }
 
 void make_durable(const fs::path& path) {
@@ -66,8 +81,10 @@ PendingCheckpoint::PendingCheckpoint(const fs::path& storage) {
   if (!highest(storage, number).empty()) ++number;
   final_ = storage / fmt::format("{}{:06}", kPrefix, number);
   unfinished_ = final_;
-  unfinished_ += ".tmp";
-  fs::remove_all(unfinished_, error);
+  unfinished_ += kUnfinished;
+  remove_unfinished(storage);
+  fs::remove_all(unfinished_, error);  // whose error is of interest
+  if (error) fail(fmt::format("cannot remove {}", unfinished_.string()), error.message());
   if (!fs::create_directory(unfinished_, error)) {
     fail(fmt::format("no directory {} for a checkpoint", unfinished_.string()), error.message());
   }

@@ -9,7 +9,7 @@ namespace troupe::train {
 
 /// A checkpoint that is being written: <storage>/checkpoint_<number>.tmp until commit(), which
 /// makes files, directory and name durable, in this order, by fsync and rename. Removed by the
-/// destructor unless it was committed; what a killed process left is removed by the next one. One
+/// destructor unless it was committed; what killed processes left is removed by the next one. One
 /// writer per storage.
 class PendingCheckpoint {
  public:

@@ -1,3 +1,5 @@
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -6,6 +8,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "checkpoint/directory.hpp"
 #include "checkpoint/state.hpp"
 
 namespace troupe::train {
@@ -47,11 +50,22 @@ CheckpointInfo read_info(const fs::path& file) {
 }
 
 std::string read_file(const fs::path& file) {
+  std::error_code ignored;
+  const auto folder = file.parent_path();
+  if (fs::status(folder, ignored).type() == fs::file_type::not_found) {
+    const auto latest = latest_checkpoint(folder.parent_path());
+    fail(folder, fmt::format("there is no such checkpoint on the node of rank 0{}",
+                             latest.empty() ? "" : "; the latest there is " + latest.string()));
+  }
+  errno = 0;
   std::ifstream in(file, std::ios::binary);
+  if (in.peek() == std::ifstream::traits_type::eof() && in.eof() && !in.bad() && errno == 0)
+    fail(file, "is empty: the checkpoint was damaged after it was written");
   std::ostringstream text;
   text << in.rdbuf();
   if (!in || !text)
-    fail(file, "cannot be read. Is it a checkpoint's directory, and there on the node of rank 0?");
+    fail(file, fmt::format("cannot be read ({}). Is {} the directory of a checkpoint?",
+                           std::strerror(errno), folder.string()));
   return std::move(text).str();
 }
 
