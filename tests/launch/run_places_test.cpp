@@ -147,7 +147,7 @@ TEST_CASE("a program that one of two nodes lacks is told with the node, and ends
   CHECK_THAT(done.output,
              Catch::Matches("[^]*rank [01] on node b \\(127.0.0.1\\) could not be started: "
                             "there is no program 'only-at-a' in its PATH[^]*"));
-  CHECK_THAT(done.output, Catch::Contains("the other 1 were ended"));
+  CHECK_THAT(done.output, Catch::Contains("the other one was ended"));
   CHECK(cluster.all_is_free());
 }
 

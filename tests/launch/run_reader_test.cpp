@@ -64,7 +64,7 @@ TEST_CASE("a rank that fails ends the others though nobody reads the output", "[
   const auto end = output.find("troupe run: after");
   REQUIRE(end != std::string::npos);
   CHECK_THAT(output.substr(end), Catch::Contains("rank 1 on node") &&
-                                     Catch::Contains("ended with exit code 7; the other 1 were "
+                                     Catch::Contains("ended with exit code 7; the other one was "
                                                      "ended; its last lines:\n    last words\n"));
   CHECK(output.rfind("[0] y\n") < end);
   CHECK(output.find("[1] last words\n") < end);

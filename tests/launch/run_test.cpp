@@ -192,8 +192,9 @@ TEST_CASE("the traceback that a rank leaves where PyTorch leaves it is told", "[
   const auto done = troupe_run({"-n", "2", "--summary", summary, "--", "sh", "-c", program},
                                {"TORCHELASTIC_ERROR_FILE=/an/outer/one"});
   CHECK(done.exit_code == 3);
-  CHECK_THAT(done.output, Catch::Contains("the other 1 were ended; its traceback:\n    Traceback:\n"
-                                          "      in f\n    ValueError: no\n"));
+  CHECK_THAT(done.output,
+             Catch::Contains("the other one was ended; its traceback:\n    Traceback:\n"
+                             "      in f\n    ValueError: no\n"));
   const auto failure = json::parse(content(summary)).at("failure");
   CHECK(failure.at("traceback") == "Traceback:\n  in f\nValueError: no");
   CHECK(failure.at("last_lines") == json{"noise"});

@@ -47,7 +47,8 @@ std::vector<Kind> all_kinds() {
        {"job", "name", "state", "pid", "weight", "processes", "leases", "actors", "gangs",
         "pending"},
        job_rows,
-       "A row is a driver. The programs of `troupe job submit`, also those that have ended, are in "
+       "A row is a driver, or a detached actor, which has a job of its own. The programs of "
+       "`troupe job submit`, also those that have ended, are in "
        "`troupe job list`."},
   };
 }

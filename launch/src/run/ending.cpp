@@ -29,7 +29,8 @@ std::string in_words(const Ending& ending) {
   text += ending.failure->pid > 0 ? fmt::format(" (pid {})", ending.failure->pid)
                                   : fmt::format(" ({})", ending.failed_address);
   text += " " + ending.failure->why;
-  if (ending.ranks > 1) text += fmt::format("; the other {} were ended", ending.ranks - 1);
+  if (ending.ranks == 2) text += "; the other one was ended";
+  if (ending.ranks > 2) text += fmt::format("; the other {} were ended", ending.ranks - 1);
   // Python has printed the end of its traceback too: once is enough.
   const auto& traceback = ending.failure->traceback;
   if (!traceback.empty()) return text + "; its traceback:" + indented(traceback);

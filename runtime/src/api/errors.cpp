@@ -15,7 +15,8 @@ namespace {
 std::string describe(const Failure& failure) {
   std::string text = failure.message;
   if (failure.kind == Failure::Kind::Task && !failure.type.empty()) {
-    text = failure.type + (text.empty() ? "" : ": ") + text;
+    text = text.empty() ? "a value of type " + failure.type + " was thrown"
+                        : failure.type + ": " + text;
   }
   if (!failure.where.empty())
     text += (text.empty() ? "in " : " (in ") + failure.where + (text.empty() ? "" : ")");

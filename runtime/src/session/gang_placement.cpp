@@ -103,7 +103,8 @@ void give_up_at(Process& process, Clock::time_point deadline, std::chrono::milli
 /// As the head refused it.
 Failure of_gang(std::uint32_t size, const std::string& type, Failure why) {
   if (why.kind == Failure::Kind::Impossible && config::audience() == config::Audience::Api)
-    why.message = fmt::format("a gang of {} {} can never be placed: {}", size, type, why.message);
+    why.message =
+        fmt::format("a gang of {} ranks ({}) can never be placed: {}", size, type, why.message);
   return why;
 }
 

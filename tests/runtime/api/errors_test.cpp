@@ -109,6 +109,7 @@ TEST_CASE("what() is a whole sentence", "[api][errors]") {
   CHECK(std::string(
             TaskError({.kind = Kind::Task, .message = "m", .type = "T", .where = "f"}).what()) ==
         "T: m (in f)");
-  CHECK(std::string(TaskError({.kind = Kind::Task, .type = "int"}).what()) == "int");
+  CHECK(std::string(TaskError({.kind = Kind::Task, .type = "int"}).what()) ==
+        "a value of type int was thrown");
   CHECK(std::string(Error(Failure{}).what()) == "failed without a reason");
 }

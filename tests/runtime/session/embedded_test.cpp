@@ -207,8 +207,9 @@ TEST_CASE("what no node can ever hold is refused at once, with the closest node"
                         Catch::Contains("cpu 64") && Catch::Contains("node 1"));
   CHECK_THROWS_WITH(with({.cpus = 64, .name = "big"}).spawn<Counter>(1).ready().get(kGuard),
                     Catch::StartsWith("actor troupe::test::Counter 'big' can never be placed: "));
-  CHECK_THROWS_WITH(gang<Rank>({.size = 2, .each = {.cpus = 2}}),
-                    Catch::StartsWith("a gang of 2 troupe::test::Rank can never be placed: "));
+  CHECK_THROWS_WITH(
+      gang<Rank>({.size = 2, .each = {.cpus = 2}}),
+      Catch::StartsWith("a gang of 2 ranks (troupe::test::Rank) can never be placed: "));
 }
 
 TEST_CASE(
