@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -32,6 +33,7 @@ struct Measured {
   std::int64_t state_bytes = 0;  ///< of the optimizer's two averages
   std::int64_t peak_bytes = 0;   ///< of tensors on the GPU during the steps; 0 on a CPU
   std::int64_t held_bytes = 0;   ///< of main memory between backward and step; 0 on a GPU
+  double operator_us = 0;  ///< of this thread, for an operator that makes a view of a parameter
 };
 
 std::int64_t bytes_of_state(const torch::optim::Adam& optimizer) {
@@ -65,6 +67,15 @@ std::int64_t held_bytes(c10::Device device) {
       kibibytes += std::stoll(line.substr(line.find(':') + 1));
   }
   return kibibytes * 1024;
+}
+
+double operator_us(const torch::Tensor& parameter) {
+  const torch::NoGradGuard no_grad;
+  constexpr int kTimes = 20'000;
+  const auto started = std::chrono::steady_clock::now();
+  for (int i = 0; i < kTimes; ++i) parameter.detach();
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - started;
+  return took.count() / kTimes;
 }
 
 /// The rank's bytes become those of the rank that has most. A collective.
@@ -103,6 +114,10 @@ Measured measure(troupe::train::Context& ctx, const Training& training) {
         optimizer.zero_grad();
         loss(net).backward();
         measured.held_bytes = held_bytes(ctx.device());
+        {
+          const auto whole = ctx.gathered(net);
+          measured.operator_us = operator_us(net->parameters().front());
+        }
         take_maximum(ctx, measured);
         return measured;
       });
@@ -111,9 +126,9 @@ Measured measure(troupe::train::Context& ctx, const Training& training) {
 void print_row(int ranks, const std::string& model, const char* how, const Measured& measured) {
   std::printf(
       "{\"bench\":\"zero\",\"ranks\":%d,\"model\":\"%s\",\"how\":\"%s\",\"steps_per_s\":%.3f,"
-      "\"state_bytes\":%lld",
-      ranks, model.c_str(), how, measured.steps_per_s,
-      static_cast<long long>(measured.state_bytes));
+      "\"state_bytes\":%lld,\"operator_us\":%.3f",
+      ranks, model.c_str(), how, measured.steps_per_s, static_cast<long long>(measured.state_bytes),
+      measured.operator_us);
   if (measured.peak_bytes > 0)
     std::printf(",\"peak_bytes\":%lld", static_cast<long long>(measured.peak_bytes));
   if (measured.held_bytes > 0)
@@ -125,12 +140,12 @@ void print_text(const std::string& model, const std::array<Measured, 4>& of_stag
   const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   const auto& plain = of_stage.front();
   for (std::size_t stage = 0; stage < of_stage.size(); ++stage) {
-    const auto& [steps_per_s, state, peak, held] = of_stage[stage];
+    const auto& [steps_per_s, state, peak, held, operator_us] = of_stage[stage];
     std::printf("%-28s  stage %zu %8.1f (%3.0f %%)  of a rank: state %.2f MB", model.c_str(), stage,
                 steps_per_s, 100 * steps_per_s / plain.steps_per_s, megabytes(state));
     if (peak > 0) std::printf(", peak on the GPU %.0f MB", megabytes(peak));
     if (held > 0) std::printf(", held before a step %.0f MB", megabytes(held));
-    std::printf("\n");
+    std::printf(", %.2f us for a view of a parameter\n", operator_us);
   }
 }
 

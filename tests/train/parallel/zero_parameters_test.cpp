@@ -144,7 +144,7 @@ TEST_CASE("memory that is lent is told of by every operator that uses it", "[tra
           twice.sum();
           expect(owner->before == then, "what was made of it does not");
           owner.reset();
-          expect(view.sum().defined(), "what is there can be used without an owner");
+          expect(view.sum().defined(), "memory that is there is used without an owner");
           lent.give_back();
           has_failed = false;
           try {
@@ -153,7 +153,7 @@ TEST_CASE("memory that is lent is told of by every operator that uses it", "[tra
             has_failed = std::string(error.what()).find("Context that brings them has ended") !=
                          std::string::npos;
           }
-          expect(has_failed, "what is not there can not");
+          expect(has_failed, "memory that is not there is an error without one");
         })) == "");
 }
 

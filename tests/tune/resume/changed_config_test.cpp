@@ -180,7 +180,7 @@ TEST_CASE("a trial that was told to end before its run was killed keeps the old 
   CHECK_THAT(rest.summary(), !Contains(".config"));
 }
 
-TEST_CASE("a value of .config that no file can have is named where it is gone", "[tune][resume]") {
+TEST_CASE("a value of .config that no file can hold is named once it is lost", "[tune][resume]") {
   const TemporaryFolder folder;
   tune::run<trains>(options(folder, 2, {.key = 5}));
   const auto changed = tune::run<trains>(options(folder, 3, {}));

@@ -16,7 +16,7 @@ struct ZeroOptions {
   /// 3: every rank also holds the values of that part of the parameters alone. The others' come by
   /// the bucket (DataParallelOptions::bucket_bytes) when an operator of LibTorch is about to use one,
   /// and two buckets stay: the trainable is unchanged. The ranks give each other what they need until
-  /// each backward has ended on all of them, and in what is a collective of the Context, so they need
+  /// each backward has ended on all of them, and in each collective of the Context, so they need
   /// not run the same layers. Frozen parameters stay whole. Context::gathered() is for what needs
   /// whole parameters otherwise.
   /// The Context refuses other stages.

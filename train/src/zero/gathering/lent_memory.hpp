@@ -30,8 +30,8 @@ class MemoryOwner {
 ///
 /// Such a tensor carries LibTorch's dispatch key DeferredInit, and so do its views: each operator that
 /// gets one of them comes to a function of ours first, which tells the owner and calls what would
-/// have come then. The key exists for values that come later, and nothing in LibTorch uses it. Results that are no views do not have it. Costs 0.5
-/// us for each operator that uses such a tensor, and nothing for others.
+/// have come then. The key exists for values that come later, and nothing in LibTorch uses it. Results that are no views do not have it. Costs
+/// what bench/zero_bench.cpp prints for each operator that uses such a tensor, and nothing for others.
 ///
 /// What reaches for a tensor's memory without an operator finds none where it was given back:
 /// `data_ptr<float>()` and accessors get LibTorch's error ("its data is not allocated yet"),
