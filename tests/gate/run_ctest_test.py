@@ -142,7 +142,7 @@ class Gate(unittest.TestCase):
         code, printed = self.run_gate()
         self.assertEqual(code, 0, printed)
 
-    def test_extended_tests_come_last_and_only_in_time(self):
+    def test_extended_tests_come_last_where_time_is_short_and_only_in_time(self):
         order = self.build / "order"
         self.add("long", f'echo long >> "{order}"', LABELS="extended;tune")
         self.add("short", f'echo short >> "{order}"', LABELS="tune")
@@ -151,6 +151,9 @@ class Gate(unittest.TestCase):
         code, printed = self.run_gate("--extended-until", str(time.time() - 1))
         self.assertEqual((code, order.read_text()), (0, "short\nlong\nshort\n"), printed)
         self.assertIn("left out, for want of time: the tests with the label `extended`", printed)
+        order.unlink()
+        code, printed = self.run_gate("--extended-until", str(time.time() + 7200))
+        self.assertEqual((code, order.read_text()), (0, "long\nshort\n"), printed)
 
     def test_arguments_of_ctest_choose_and_reasons_of_skipped_tests_are_counted(self):
         self.add("chosen", "echo '  skipped: no GPU here'")
