@@ -68,6 +68,8 @@ endfunction()
 #   [PROPERTIES <name> <value>...]   of every ctest test, for example RUN_SERIAL ON
 #   [ALONE]                     its sources are compiled one by one even with TROUPE_UNITY: they share names
 #   [OPTIMISED]                 its own code computes for seconds
+#   [TOGETHER <count>]          under sanitizers, where a start costs more than most tests, so many TEST_CASEs are one ctest test:
+#                               for those that neither wait nor have processes
 #   [OWN_MAIN | DRIVER])        the sources have a main of their own; the tests call troupe::init
 # The tags [timing] (its outcome hangs on how fast the machine is, or on what else runs there: it runs alone, after the
 # others) and [extended] (CI leaves it out when it is late) become labels of the TEST_CASE. Left out under sanitizers are
@@ -75,7 +77,7 @@ endfunction()
 # seconds): other tests run each line of their code.
 # The module (if there is one of that name) is linked, and its private headers are reached as in its own sources.
 function(troupe_tests module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED;OWN_MAIN;DRIVER" "NAME;TIMEOUT"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED;OWN_MAIN;DRIVER" "NAME;TIMEOUT;TOGETHER"
     "SOURCES;DEPENDENCIES;INTERNALS;LABELS;PROPERTIES")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "troupe_tests(${module}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
@@ -90,8 +92,8 @@ function(troupe_tests module)
   set(target test_${arg_NAME})
   add_executable(${target} ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${_troupe_test_support})
-  if(TROUPE_UNITY AND NOT arg_ALONE)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON)
+  if(NOT arg_ALONE)
+    troupe_compile_in_batches(${target} 8)
   endif()
   if(module STREQUAL train)  # LibTorch has a CHECK of its own, and must come before Catch2
     troupe_precompile_torch(${target})
@@ -114,8 +116,12 @@ function(troupe_tests module)
   endif()
 
   set(left_out "")
+  set(together 1)
   if(TROUPE_SANITIZER)
     set(left_out "[quality],[timing]")
+    if(arg_TOGETHER)
+      set(together ${arg_TOGETHER})
+    endif()
   endif()
   set(properties TIMEOUT ${arg_TIMEOUT} ${arg_PROPERTIES})
   set(list_file ${CMAKE_CURRENT_BINARY_DIR}/${target}_tests.cmake)
@@ -127,6 +133,7 @@ function(troupe_tests module)
       "-DLABELS=${module};${arg_LABELS}"
       "-DPROPERTIES=${properties}"
       "-DLEFT_OUT=${left_out}"
+      -DTOGETHER=${together}
       "-DENVIRONMENT=${_troupe_test_environment}"
       "-DOUTPUT=${list_file}"
       -P ${_troupe_discover_script}
@@ -140,21 +147,4 @@ else()
 endif()
 ]])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include_file})
-endfunction()
-
-# troupe_test_paths(<target> [<NAME> <path>]...)
-# NAME in the sources is that path. What is in this clone, or beside it, is named as seen from where it is built
-# (tests/support/built.hpp), so that the sources of all clones are compiled alike.
-function(troupe_test_paths target)
-  cmake_path(GET PROJECT_SOURCE_DIR PARENT_PATH around)
-  math(EXPR last "${ARGC} - 1")
-  foreach(at RANGE 1 ${last} 2)
-    math(EXPR next "${at} + 1")
-    set(path "${ARGV${next}}")
-    cmake_path(IS_PREFIX around "${path}" NORMALIZE is_near)
-    if(path MATCHES "^[$]<" OR is_near)
-      set(path "$<PATH:RELATIVE_PATH,${path},${PROJECT_BINARY_DIR}>")
-    endif()
-    target_compile_definitions(${target} PRIVATE "${ARGV${at}}=::troupe::test::built(\"${path}\")")
-  endforeach()
 endfunction()

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "built.hpp"
 #include "cases.hpp"
 #include "processes.hpp"
 

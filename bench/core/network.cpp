@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "built.hpp"
 #include "cases.hpp"
 #include "hosts.hpp"
 #include "processes.hpp"

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "arguments.hpp"
+#include "built.hpp"
 #include "support/taskset.hpp"
 
 namespace {

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-_INCLUDED = re.compile(r'^#include "(/[^"]+)"$', re.MULTILINE)
+_INCLUDED = re.compile(r'^#include "([^"]+)"$', re.MULTILINE)
 _TAKES_FOLDER = ("-I", "-isystem", "-idirafter", "-iquote")
 
 
@@ -17,10 +17,10 @@ class Command:
 
 
 def _sources_of(file):
-    """The file itself, or those that it compiles together (CMake's UNITY_BUILD)."""
-    if "Unity" not in file.parts:
+    """The file itself, or those that it compiles together (cmake/TroupeBatches.cmake)."""
+    if "batches" not in file.parts:
         return [file]
-    return [Path(name) for name in _INCLUDED.findall(file.read_text(encoding="utf-8"))]
+    return [(file.parent / name).resolve() for name in _INCLUDED.findall(file.read_text(encoding="utf-8"))]
 
 
 def compile_commands(build):

@@ -1,0 +1,57 @@
+# Sources that are compiled several at a time, where TROUPE_UNITY is set. CMake does the same with UNITY_BUILD, but includes
+# each source by its absolute path: a compiler cache then knows what another clone compiled only once it has preprocessed it
+# again, which takes longer than all the rest of such a build.
+
+# Has the sources of a target compiled `size` at a time, in their order. Those stay alone that have options or dependencies of
+# their own, or SKIP_UNITY_BUILD_INCLUSION. It looks at them where its folder's CMakeLists.txt ends, so what comes after counts too.
+function(troupe_compile_in_batches target size)
+  if(TROUPE_UNITY)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL _troupe_batch_sources [[${target}]] [[${size}]])")
+  endif()
+endfunction()
+
+function(_troupe_batch_sources target size)
+  get_target_property(sources ${target} SOURCES)
+  set(alone "")
+  set(together "")
+  foreach(source IN LISTS sources)
+    set(is_alone FALSE)
+    foreach(property IN ITEMS COMPILE_DEFINITIONS COMPILE_FLAGS COMPILE_OPTIONS GENERATED HEADER_FILE_ONLY INCLUDE_DIRECTORIES
+                              OBJECT_DEPENDS SKIP_PRECOMPILE_HEADERS SKIP_UNITY_BUILD_INCLUSION)
+      get_source_file_property(value "${source}" ${property})
+      if(value)
+        set(is_alone TRUE)
+      endif()
+    endforeach()
+    if(source MATCHES "[.]cpp$" AND NOT is_alone)
+      list(APPEND together "${source}")
+    else()
+      list(APPEND alone "${source}")
+    endif()
+  endforeach()
+  list(LENGTH together count)
+  if(count LESS 2)
+    return()
+  endif()
+
+  # Without links: `..` of a folder that is reached by one is another.
+  file(REAL_PATH ${CMAKE_CURRENT_BINARY_DIR}/batches/${target} folder)
+  set(batches "")
+  set(text "")
+  set(in_batch 0)
+  foreach(source IN LISTS together)
+    file(REAL_PATH "${source}" source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${folder})
+    string(APPEND text "#include \"${source}\"\n")
+    math(EXPR in_batch "${in_batch} + 1")
+    math(EXPR count "${count} - 1")
+    if(in_batch EQUAL size OR count EQUAL 0)
+      list(LENGTH batches number)
+      file(CONFIGURE OUTPUT ${folder}/batch_${number}.cpp CONTENT "${text}" @ONLY)
+      list(APPEND batches ${folder}/batch_${number}.cpp)
+      set(text "")
+      set(in_batch 0)
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES SOURCES "${alone};${batches}")
+endfunction()
