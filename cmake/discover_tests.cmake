@@ -1,7 +1,8 @@
 cmake_minimum_required(VERSION 3.24)
 
-# Run after a test executable was linked: asks it for its TEST_CASEs and writes a ctest test for each.
-# In: EXECUTABLE, PREFIX of the ctest names, LABELS, PROPERTIES, ENVIRONMENT, OUTPUT, LEFT_OUT (tags with commas between them, or empty).
+# Run after a test executable was linked: asks it for its TEST_CASEs and writes a ctest test for each, or for TOGETHER of them.
+# In: EXECUTABLE, PREFIX of the ctest names, LABELS, PROPERTIES, ENVIRONMENT, OUTPUT, LEFT_OUT (tags with commas between them, or empty),
+# TOGETHER.
 
 # list_names(<variable> [<tag>]): the names of the TEST_CASEs that have this tag. What means something inside a list of
 # CMake stands aside meanwhile.
@@ -37,7 +38,47 @@ if(LEFT_OUT)
 endif()
 
 list(REMOVE_ITEM LABELS "")
+if(NOT TOGETHER)
+  set(TOGETHER 1)
+endif()
 set(script "")
+
+# add_ctest(<name> <patterns> <labels> <properties>): of the TEST_CASEs that the patterns match, with commas between them.
+function(add_ctest name patterns labels properties)
+  # A name that matches nothing must not count as passed.
+  string(APPEND script
+    "add_test([==[${PREFIX}: ${name}]==] [==[${EXECUTABLE}]==] [==[${patterns}]==] --warn NoTests)\n"
+    "set_tests_properties([==[${PREFIX}: ${name}]==] PROPERTIES ENVIRONMENT [==[${ENVIRONMENT}]==] "
+    "LABELS [==[${labels}]==]")
+  foreach(property IN LISTS properties)
+    string(APPEND script " [==[${property}]==]")
+  endforeach()
+  string(APPEND script ")\n")
+  set(script "${script}" PARENT_SCOPE)
+endfunction()
+
+# Several have twice the time of one, since all but a few take a moment.
+set(gathered_properties ${PROPERTIES})
+list(FIND PROPERTIES TIMEOUT at)
+if(at GREATER -1)
+  math(EXPR at "${at} + 1")
+  list(GET PROPERTIES ${at} seconds)
+  math(EXPR seconds "2 * ${seconds}")
+  list(APPEND gathered_properties TIMEOUT ${seconds})
+endif()
+
+set(gathered "")  # patterns of TEST_CASEs that wait for their ctest test
+set(in_gathered 0)
+set(numbered 0)
+macro(add_gathered)
+  if(in_gathered GREATER 0)
+    math(EXPR first "${numbered} - ${in_gathered} + 1")
+    add_ctest("tests ${first} to ${numbered}" "${gathered}" "${LABELS}" "${gathered_properties}")
+  endif()
+  set(gathered "")
+  set(in_gathered 0)
+endmacro()
+
 foreach(name IN LISTS names)
   set(labels ${LABELS})
   set(properties ${PROPERTIES})
@@ -53,14 +94,20 @@ foreach(name IN LISTS names)
   string(REPLACE "${closing}" "]" name "${name}")
   string(STRIP "${name}" name)
   string(REGEX REPLACE [[([\\,*"[]|])]] [[\\\1]] pattern "${name}")
-  # A name that matches nothing must not count as passed.
-  string(APPEND script
-    "add_test([==[${PREFIX}: ${name}]==] [==[${EXECUTABLE}]==] [==[${pattern}]==] --warn NoTests)\n"
-    "set_tests_properties([==[${PREFIX}: ${name}]==] PROPERTIES ENVIRONMENT [==[${ENVIRONMENT}]==] "
-    "LABELS [==[${labels}]==]")
-  foreach(property IN LISTS properties)
-    string(APPEND script " [==[${property}]==]")
-  endforeach()
-  string(APPEND script ")\n")
+  # One with a label of its own is a ctest test by itself.
+  if(TOGETHER EQUAL 1 OR NOT "${labels}" STREQUAL "${LABELS}")
+    add_ctest("${name}" "${pattern}" "${labels}" "${properties}")
+    continue()
+  endif()
+  if(in_gathered GREATER 0)
+    string(APPEND gathered ",")
+  endif()
+  string(APPEND gathered "${pattern}")
+  math(EXPR in_gathered "${in_gathered} + 1")
+  math(EXPR numbered "${numbered} + 1")
+  if(in_gathered EQUAL TOGETHER)
+    add_gathered()
+  endif()
 endforeach()
+add_gathered()
 file(WRITE ${OUTPUT} "${script}")
