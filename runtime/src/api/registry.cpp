@@ -2,8 +2,10 @@
 
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include <cxxabi.h>
@@ -14,6 +16,7 @@
 #include <troupe/detail/archive.hpp>
 #include <troupe/detail/call.hpp>
 #include <troupe/detail/core.hpp>
+#include <troupe/detail/narrowing.hpp>
 
 namespace troupe::detail {
 namespace {
@@ -134,6 +137,15 @@ void require_arguments(std::string_view function, std::size_t expected, std::siz
   throw DecodeError(
       fmt::format("{} takes {} arguments, but {} arrived; do both sides run the same program?",
                   function, expected, got));
+}
+
+void refuse_number(const FunctionKey& function, std::size_t place, AnyNumber number,
+                   std::string_view type) {
+  throw std::invalid_argument(fmt::format(
+      "{}: argument {} is {}, which its parameter, of type {}, cannot hold: give a number that it "
+      "can, or the parameter another type",
+      function.label, place + 1,
+      std::visit([](auto value) { return fmt::format("{}", value); }, number), type));
 }
 
 }  // namespace troupe::detail

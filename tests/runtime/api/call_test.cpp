@@ -1,8 +1,13 @@
 #include <troupe/troupe.hpp>
 
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +49,7 @@ template <class T>
 T twice(T x) {
   return x + x;
 }
+int or_zero(std::optional<int> x) { return x.value_or(0); }
 
 struct Base {
   int inherited() const { return 5; }
@@ -138,6 +144,46 @@ TEST_CASE("arguments convert as in a plain call, and results come back as values
   CHECK(service.call<&Service::by_reference>().get() == "new");
   CHECK(service.call<&Service::join>(Spot{1, 2, "a"}, Spot{.x = 3}).get().tag == "ap");
   CHECK(service.call<&Service::take>(std::vector{1, 2, 3}).get() == 3);
+}
+
+TEST_CASE("a number that its parameter cannot hold is refused where it is passed", "[api][task]") {
+  const auto refused = [](const auto& call, const std::string& number, const std::string& type) {
+    CHECK_THROWS_AS(call(), std::invalid_argument);
+    CHECK_THROWS_WITH(
+        call(), Catch::Contains(": argument 1 is " + number + ", which its parameter, of type " +
+                                type + ", cannot hold"));
+  };
+  refused([] { task<plus_one>(5'000'000'000L); }, "5000000000", "int");
+  refused([] { task<plus_one>(4'000'000'000U); }, "4000000000", "int");
+  refused([] { task<plus_one>(3.7); }, "3.7", "int");
+  refused([] { task<plus_one>(std::nan("")); }, "nan", "int");
+  refused([] { task<plus_one>(2147483648.0); }, "2147483648", "int");
+  refused([] { task<twice<unsigned>>(-1); }, "-1", "unsigned int");
+  refused([] { task<twice<unsigned>>(-0.5F); }, "-0.5", "unsigned int");
+  refused([] { task<twice<float>>(1e300); }, "1e+300", "float");
+  refused([] { task<twice<std::uint64_t>>(std::ldexp(1.0, 64)); }, "1.8446744073709552e+19",
+          "long unsigned int");
+  const auto service = spawn<Service>();
+  CHECK_THROWS_WITH(service.call<&Service::quiet>(1LL << 40),
+                    Catch::Contains("Service::quiet: argument 1 is 1099511627776"));
+
+  enum Large : long { kLarge = 1L << 40 };
+  refused([] { task<plus_one>(kLarge); }, "1099511627776", "int");
+  refused([] { task<or_zero>(1LL << 40); }, "1099511627776", "int");
+
+  CHECK(task<or_zero>(5L).get() == 5);
+  CHECK(task<or_zero>(std::nullopt).get() == 0);
+  CHECK(task<or_zero>(std::optional<short>(4)).get() == 4);
+  CHECK(task<twice<std::uint8_t>>(char(-28)).get() == std::uint8_t(2 * 228));  // a byte of a text
+  CHECK(task<plus_one>(5L).get() == 6);
+  CHECK(task<plus_one>(4.0).get() == 5);
+  CHECK(task<plus_one>(-2147483648.0).get() == -2147483647);
+  CHECK(task<plus_one>('a').get() == 'b');
+  CHECK(task<plus_one>(true).get() == 2);
+  CHECK(task<twice<float>>(0.1).get() == 0.2F);
+  CHECK(task<twice<double>>((1LL << 53) + 1).get() == std::ldexp(1.0, 54));
+  CHECK(std::isinf(task<twice<float>>(std::numeric_limits<double>::infinity()).get()));
+  CHECK(task<twice<std::uint64_t>>(9223372036854775808.0).get() == 0);
 }
 
 TEST_CASE("what can only be moved travels", "[api][actor]") {

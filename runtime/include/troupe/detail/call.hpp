@@ -13,6 +13,7 @@
 
 #include <troupe/detail/core.hpp>
 #include <troupe/detail/names.hpp>
+#include <troupe/detail/narrowing.hpp>
 #include <troupe/detail/sendable.hpp>
 #include <troupe/detail/signature.hpp>
 #include <troupe/ref.hpp>
@@ -121,13 +122,20 @@ constexpr bool accepts() {
   }
 }
 
+/// Throws std::invalid_argument for a number that `Value` does not hold.
 template <class Value, class A>
-Argument pack(A&& argument) {
+Argument pack([[maybe_unused]] const FunctionKey& function, [[maybe_unused]] std::size_t place,
+              A&& argument) {
+  using Given = std::remove_cvref_t<A>;
   if constexpr (stands_in<A, Value>) {
     return object_of(argument);
-  } else if constexpr (std::is_same_v<std::remove_cvref_t<A>, Value>) {
+  } else if constexpr (std::is_same_v<Given, Value>) {
     return encode<Value>(argument);
   } else {
+    if constexpr (may_not_hold<NumberOf<Value>, NumberOf<Given>> &&
+                  std::is_convertible_v<Given, NumberOf<Given>>) {
+      require_held<NumberOf<Value>>(function, place, static_cast<NumberOf<Given>>(argument));
+    }
     return encode<Value>(Value(std::forward<A>(argument)));
   }
 }
@@ -136,7 +144,9 @@ template <class... Values, class... A>
 CallSpec pack_call(const FunctionKey& function, A&&... arguments) {
   CallSpec call{function, {}};
   call.arguments.reserve(sizeof...(A));
-  (call.arguments.push_back(pack<Values>(std::forward<A>(arguments))), ...);
+  (call.arguments.push_back(
+       pack<Values>(function, call.arguments.size(), std::forward<A>(arguments))),
+   ...);
   return call;
 }
 
@@ -163,11 +173,11 @@ struct CheckCall<Signature<R, Self, P...>, A...> {
     static_assert(count,
                   "troupe: wrong number of arguments (default ones are not seen through a function "
                   "pointer; wrap the call in a lambda)");
-    static_assert(convertible(),
-                  "troupe: an argument does not convert to its parameter (a Ref must be to exactly "
-                  "the parameter's type)");
     constexpr bool send = (require_sendable<Stored<P>>() && ... && true);
     constexpr bool back = require_sendable<Returned<R>>();
+    static_assert(!send || convertible(),
+                  "troupe: an argument does not convert to its parameter (a Ref must be to exactly "
+                  "the parameter's type)");
     return !writable && count && convertible() && send && back;
   }
 };
