@@ -226,7 +226,7 @@ TEST_CASE("programs whose types differ are told where", "[cli][cluster]") {
   const auto mistaken = run_other(cluster, "mistake it");
   INFO(mistaken);
   CHECK_THAT(mistaken,
-             Contains("type: Refused: actor 'tests/ledger' is a Ledger, not a OtherType"));
+             Contains("type: Refused: actor 'tests/ledger' has the type Ledger, not OtherType"));
   CHECK_THAT(mistaken,
              Contains("method: failed: ") &&
                  Contains("has no function 'Ledger::subtract' that the runtime knows of"));

@@ -123,8 +123,10 @@ Ref<T> ref_to(ObjectPtr object) {
 template <class T>
 Ref<detail::Returned<T>> put(const T& value) {
   using Value = detail::Returned<T>;
-  static_assert(detail::require_sendable<Value>());
-  if constexpr (std::is_same_v<Value, T>) {
+  constexpr bool send = detail::require_sendable<Value>();
+  if constexpr (!send) {
+    return {};
+  } else if constexpr (std::is_same_v<Value, T>) {
     return detail::ref_to<Value>(detail::put_object(detail::encode<Value>(value)));
   } else {
     return detail::ref_to<Value>(detail::put_object(detail::encode<Value>(Value(value))));

@@ -323,8 +323,9 @@ void Actors::die(const ActorPtr& actor, const Failure& how) {
 
 Failure Actors::as_actor_death(const detail::ActorState& actor, Failure how) {
   how.kind = Failure::Kind::ActorDied;
-  const auto which = actor.gang ? fmt::format("rank {} of a gang of {}", actor.rank, actor.type)
-                                : "actor " + actor.type;
+  const auto which = actor.gang
+                         ? fmt::format("rank {} of a gang of actors {}", actor.rank, actor.type)
+                         : "actor " + actor.type;
   how.message = fmt::format("{}: {}", which, how.message);
   return how;
 }

@@ -241,7 +241,7 @@ bool Control::answer_search(const Search& search) {
   if (detached != detached_.end() && detached->second.creator) return false;
   if (actor.type != search.type) {
     refuse(search.asked, Failure::Kind::Refused,
-           fmt::format("actor '{}' is a {}, not a {}", search.name, actor.type, search.type));
+           fmt::format("actor '{}' has the type {}, not {}", search.name, actor.type, search.type));
     return true;
   }
   const auto* process = routes_.process(found->process);

@@ -88,11 +88,12 @@ void give_up_at(Process& process, Clock::time_point deadline, std::chrono::milli
   timer->async_wait([&process, placed = gang.placed, share, timer, timeout,
                      size = gang.ranks.size()](const boost::system::error_code& cancelled) {
     if (cancelled || placed->ready()) return;
-    placed->complete(Failure{.kind = Failure::Kind::TimedOut,
-                             .message = fmt::format("a gang of {} was not placed within {} ms; "
-                                                    "`troupe status`, or Cluster::status_json() in "
-                                                    "this program, says what such a gang waits for",
-                                                    size, timeout.count())});
+    placed->complete(
+        Failure{.kind = Failure::Kind::TimedOut,
+                .message = fmt::format("a gang of {} {} was not placed within {} ms; "
+                                       "`troupe status`, or Cluster::status_json() in "
+                                       "this program, says what such a gang waits for",
+                                       size, size == 1 ? "rank" : "ranks", timeout.count())});
     withdraw(process, *share);
   });
   gang.placed->when_ready([weak = std::weak_ptr(timer)] {

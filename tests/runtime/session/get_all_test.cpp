@@ -38,7 +38,8 @@ TEST_CASE("get of a gang's refs throws when a rank dies, which it names, while o
     get(refs, kGuard);
     FAIL("rank 2 is dead");
   } catch (const ActorDied& error) {
-    CHECK_THAT(error.what(), Catch::Contains("rank 2 of a gang of") && Catch::Contains("signal 9"));
+    CHECK_THAT(error.what(),
+               Catch::Contains("rank 2 of a gang of actors ") && Catch::Contains("signal 9"));
   }
   CHECK_FALSE(refs[0].ready());
 }

@@ -145,7 +145,7 @@ TEST_CASE("a gang that is not placed in time is not placed at all", "[runtime][s
   CHECK(late.placed().failure()->kind == Failure::Kind::TimedOut);
   CHECK_THROWS_AS(late.get(), TimedOut);
   CHECK_THROWS_WITH(gang<Numbered>({.size = 1, .timeout = 50ms}, 2),
-                    "a gang of 1 was not placed within 50 ms; `troupe status`, or "
+                    "a gang of 1 rank was not placed within 50 ms; `troupe status`, or "
                     "Cluster::status_json() in this program, says what such a gang waits for");
   CHECK(nlohmann::json::parse(cluster.status_json())["pending"].empty());
 }

@@ -63,7 +63,8 @@ Payload encode(const T& value, Owner owner = Owner::Self) {
 }
 
 [[noreturn]] inline void refuse_bytes(std::string_view type, std::string_view why) {
-  throw DecodeError("these bytes are no " + std::string(type) + ": " + std::string(why));
+  throw DecodeError("these bytes are no " + std::string(type) + ": " + std::string(why) +
+                    "; if another program sent them, compile both from one definition of it");
 }
 
 /// The value that was encoded. Throws DecodeError, naming the type, if the payload is not exactly

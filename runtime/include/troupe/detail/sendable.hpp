@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -77,6 +78,7 @@ enum class Obstacle {
   Base,
   Virtual,
   NoDefault,
+  StaysPut,
   NoCode,
 };
 template <Obstacle What, class Culprit>
@@ -112,6 +114,8 @@ template <class T>
 inline constexpr bool is_view = false;
 template <class C, class R>
 inline constexpr bool is_view<std::basic_string_view<C, R>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_view<std::span<T, N>> = true;
 
 template <class T>
 inline constexpr bool is_function = false;
@@ -175,6 +179,8 @@ constexpr auto inspect() {
     return inspect_plain<T, Seen...>();
   } else if constexpr (has_code<T>) {
     return Fine{};
+  } else if constexpr (!std::is_move_constructible_v<T>) {
+    return Finding<Obstacle::StaysPut, T>{};
   } else {
     return Finding<Obstacle::NoCode, T>{};
   }
@@ -208,6 +214,10 @@ constexpr bool explain() {
       "troupe: a pointer to a class with virtual functions cannot travel; use std::variant");
   static_assert(What != Obstacle::NoDefault,
                 "troupe: a value that travels needs a default constructor");
+  static_assert(
+      What != Obstacle::StaysPut,
+      "troupe: what can be neither copied nor moved, as a mutex or an atomic, stays in its "
+      "process: send the value that it guards, or have an actor own it and send the Actor");
   static_assert(What != Obstacle::NoCode,
                 "troupe: this type cannot travel; make it a plain aggregate (all fields public, no "
                 "constructor), or give it a cereal serialize(Archive&)");

@@ -1,12 +1,11 @@
-// refused: this type cannot travel
+// refused: what can be neither copied nor moved
 #include <troupe/troupe.hpp>
 
-#include <memory>
 #include <mutex>
 
 struct Guarded {
   int number = 0;
-  std::unique_ptr<std::mutex> mutex = {};
+  std::mutex mutex = {};
 };
 int number(const Guarded& guarded) { return guarded.number; }
 
