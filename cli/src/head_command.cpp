@@ -71,10 +71,9 @@ struct Named {
   std::string process;  // "pid 1234"; empty: not known
 
   static Named read() {
-    Named named;
+    Named named{.address = config::known_head(), .process = {}};
     std::string of;
-    std::ifstream address(config::address_file()), process(process_file());
-    std::getline(address, named.address);
+    std::ifstream process(process_file());
     if (std::getline(process, of) && of == named.address) std::getline(process, named.process);
     return named;
   }

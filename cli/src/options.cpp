@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -222,9 +221,8 @@ std::string asked_of(const std::string& address, const std::string& token_file) 
 FoundHead find_head(const std::string& given) {
   if (const auto address = named_address(given); !address.empty())
     return {transport::parse_endpoint(address), {}};
-  std::string line;
-  if (std::ifstream in(config::address_file()); std::getline(in, line))
-    return {transport::parse_endpoint(line), config::address_file()};
+  if (const auto head = config::known_head(); !head.empty())
+    return {transport::parse_endpoint(head), config::address_file()};
   raise({.kind = Failure::Kind::Refused,
          .message = fmt::format("no head is known here: give --head HOST:PORT, or set "
                                 "TROUPE_ADDRESS, or start one with `troupe head` (it writes {})",

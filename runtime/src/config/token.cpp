@@ -128,6 +128,12 @@ std::string state_directory() {
 
 std::string default_token_file() { return state_directory() + "/token"; }
 std::string address_file() { return state_directory() + "/address"; }
+std::string known_head() {
+  std::string head;
+  std::ifstream file(address_file());
+  std::getline(file, head);
+  return head;
+}
 
 std::optional<Secret> parse_token(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";

@@ -16,6 +16,9 @@ std::string state_directory();
 std::string default_token_file();
 /// Where the head of this machine's last `troupe head` wrote its address.
 std::string address_file();
+/// What stands there: the address of a head of this machine, which lives or was killed. Empty: none.
+/// Throws Refused where nobody can say where that file is, as state_directory() does.
+std::string known_head();
 
 /// Reads the file, or makes it with a fresh token. Throws Refused where it is readable by others,
 /// malformed, or cannot be made; the message says how to mend it.

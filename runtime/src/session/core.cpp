@@ -3,7 +3,6 @@
 #include <troupe/detail/core.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -161,14 +160,9 @@ std::string why_not_found(Process& process, std::string_view name, std::string_v
   return "there is none";
 }
 
-/// The address of this machine's last `troupe head`; empty: there is none, or nobody knows.
-std::string known_head() try {
-  std::string head;
-  std::ifstream file(config::address_file());
-  std::getline(file, head);
-  return head;
-} catch (const Error&) {
-  return {};
+/// Its address; empty: none is known.
+std::string head_of_this_machine() try { return config::known_head(); } catch (const Error&) {
+  return {};  // nor is there a folder in which one would stand
 }
 
 /// Behind that an actor was not found: where a driver looks for it, as far as that may be wrong.
@@ -177,7 +171,7 @@ std::string where_it_looked(const Process& process, std::string_view name) {
     return " in this program (those of others have a namespace before their names, as "
            "'shared/counter')";
   if (!process.identity().is_private) return {};
-  const auto head = known_head();
+  const auto head = head_of_this_machine();
   return fmt::format(
       ". This program's cluster is private, so that it finds no actor of another program: give it "
       "--address {}, or set TROUPE_ADDRESS{}",
