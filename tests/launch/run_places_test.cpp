@@ -160,7 +160,7 @@ TEST_CASE("a folder that is too large to be sent is refused with what is large i
   const auto done = run({TROUPE_PROGRAM, "run", "--workdir", sent, "--", "touch", mark},
                         {"TROUPE_ADDRESS=", "TROUPE_TOKEN="});
   CHECK(done.exit_code == 125);
-  CHECK_THAT(done.output, Catch::Contains("has more than 512.0 MiB, of which most are in data "
+  CHECK_THAT(done.output, Catch::Contains("has more than 512.0 MiB, most of it in data "
                                           "(600.0 MiB)") &&
                               Catch::Contains(".troupeignore"));
   CHECK_FALSE(std::filesystem::exists(mark));
