@@ -354,4 +354,22 @@ TEST_CASE("a summary of a run that was cut short says how to go on with it", "[t
                              ".resume = true, or tune::resume on that folder\n"));
 }
 
+TEST_CASE("a summary of a run in which nothing but failures came does not say to go on with it",
+          "[tune][render]") {
+  Overview overview{.objective = {"loss", Min}, .elapsed = Seconds(1)};
+  overview.ended_early = "the first 8 trials all failed without a report of 'loss', and alike";
+  overview.may_go_on = true;
+  overview.folder = "results/run-1";
+  overview.by_status[static_cast<std::size_t>(Status::Errored)] = 8;
+  CHECK_THAT(render_summary(overview, {}),
+             !Catch::Contains("to go on") &&
+                 Catch::EndsWith("  no trial reported a value: mend what failed and begin a new "
+                                 "run, rather than go on with this one\n"));
+  overview.unfinished = 8;  // as where Ctrl-C comes early
+  CHECK_THAT(render_summary(overview, {}), Catch::Contains("to go on with it: "));
+  overview.unfinished = 0;
+  overview.have_all_failed = true;  // after reports
+  CHECK_THAT(render_summary(overview, {}), Catch::Contains("to go on with it: "));
+}
+
 }  // namespace render_table_test

@@ -82,6 +82,11 @@ struct Overview {
   std::size_t count(Status status) const { return by_status[static_cast<std::size_t>(status)]; }
   std::size_t trials() const;
   bool has_several_objectives() const { return !objectives.empty(); }
+  /// No trial reported a value, and most of those that ran failed: what made them so is in the program or
+  /// its options.
+  bool has_failures_alone() const {
+    return !best && !have_all_failed && 2 * count(Status::Errored) > trials() - unstarted;
+  }
 };
 
 /// A trial's status, for people and for other programs. `is_abandoned`: nobody runs the run any

@@ -231,7 +231,11 @@ std::string render_summary(const Overview& overview, const Look& look) {
     text += rung_line(rung, overview.objective, many_brackets);
   text += errors_text(overview, look);
   if (!overview.folder.empty()) text += fmt::format("  results: {}\n", overview.folder);
-  if (!overview.folder.empty() && overview.may_go_on) {
+  if (!overview.folder.empty() && overview.may_go_on && overview.has_failures_alone()) {
+    text +=
+        "  no trial reported a value: mend what failed and begin a new run, rather than go on with "
+        "this one\n";
+  } else if (!overview.folder.empty() && overview.may_go_on) {
     text += fmt::format("  to go on with it: {}\n",
                         overview.how_to_go_on.empty()
                             ? "the same program with .resume = true, or tune::resume on that folder"
