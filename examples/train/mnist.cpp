@@ -3,11 +3,12 @@
 // and the ranks of a machine share one copy.
 //
 //   mnist [--address HOST:PORT] [--data FOLDER] [--ranks N] [--epochs N] [--zero 0|1|2|3]
+//         [--precision float32|bfloat16|float16]
 //
 // FOLDER holds the four IDX files of MNIST, compressed or not; without it a small data set is made
 // up. With --zero 1 each rank keeps its part of the optimizer's state alone, with --zero 2 also of the
-// gradients, with --zero 3 of the parameters too, and the results are the same. With these files it
-// prints:
+// gradients, with --zero 3 of the parameters too, and the results are the same. --precision says in
+// which type the layers compute. With these files it prints:
 //
 //   60000 images to train on, 10000 to test with; ranks: 2
 //   epoch 1: accuracy 0.9611
@@ -15,6 +16,7 @@
 //   epoch 3: accuracy 0.9748
 #include <cstdint>
 #include <iostream>
+#include <map>
 #include <string>
 
 #include <torch/nn/functional/loss.h>
@@ -61,10 +63,17 @@ void train_mnist(train::Context& ctx, const Config& config) {
       torch::optim::SGD(model->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9)));
   for (const int epoch : ctx.epochs(config.epochs)) {
     for (auto& batch : ctx.loader(training, config.batch / ctx.world_size(), epoch)) {
+      // [mixed precision]
+      at::Tensor loss;
+      {
+        const auto autocast = ctx.autocast();
+        loss = torch::nn::functional::cross_entropy(model->forward(brightness(batch.data)),
+                                                    batch.target);
+      }
       optimizer.zero_grad();
-      torch::nn::functional::cross_entropy(model->forward(brightness(batch.data)), batch.target)
-          .backward();
+      ctx.scaled(loss).backward();
       optimizer.step();
+      // [/mixed precision]
     }
     ctx.report({{"accuracy", accuracy(model, test, ctx.device())}});
   }
@@ -76,14 +85,17 @@ troupe::Verdict print(const train::Report& report) {
   return troupe::Verdict::Continue;
 }
 
-void run(const std::string& folder, int ranks, int epochs, int zero) {
+void run(const std::string& folder, int ranks, int epochs, int zero,
+         train::MixedPrecision::Type precision) {
   const auto training = folder.empty() ? idx::synthetic(2000, 1) : idx::read(folder, "train");
   const auto test = folder.empty() ? idx::synthetic(500, 2) : idx::read(folder, "t10k");
   std::cout << training.data.size(0) << " images to train on, " << test.data.size(0)
             << " to test with; ranks: " << ranks << '\n';
   const Config config{troupe::put(training), troupe::put(test), epochs};
   train::run<train_mnist>(
-      config, {.workers = ranks, .context = {.zero = {.stage = zero}}, .on_report = print});
+      config, {.workers = ranks,
+               .context = {.zero = {.stage = zero}, .mixed_precision = {.type = precision}},
+               .on_report = print});
 }
 
 }  // namespace
@@ -95,6 +107,10 @@ int main(int argc, char** argv) {
     int ranks = 2;
     int epochs = 3;
     int zero = 0;
+    using Type = train::MixedPrecision::Type;
+    Type precision = Type::Float32;
+    const std::map<std::string, Type> precisions{
+        {"float32", Type::Float32}, {"bfloat16", Type::BFloat16}, {"float16", Type::Float16}};
     CLI::App app{"Trains a small net on MNIST, on one rank or many."};
     app.add_option("--address", "the head, HOST:PORT; without it a private cluster");
     app.add_option("--token-file", "the cluster's secret");  // Both are read by troupe::init.
@@ -102,8 +118,10 @@ int main(int argc, char** argv) {
     app.add_option("--ranks", ranks, "that train together")->check(CLI::Range(1, 64));
     app.add_option("--epochs", epochs, "to train for")->check(CLI::Range(1, 1000));
     app.add_option("--zero", zero, "stage of ZeRO")->check(CLI::Range(0, 3));
+    app.add_option("--precision", precision, "of the layers")
+        ->transform(CLI::CheckedTransformer(precisions));
     CLI11_PARSE(app, argc, argv);
-    run(folder, ranks, epochs, zero);
+    run(folder, ranks, epochs, zero, precision);
   } catch (const std::exception& error) {
     std::cerr << "mnist: " << error.what() << '\n';
     return 1;

@@ -62,6 +62,16 @@ TEST_CASE("mnist with ZeRO prints what it prints without", "[examples][train]") 
   CHECK(printed("3") == plain);
 }
 
+TEST_CASE("mnist learns in bfloat16 and float16, with and without ZeRO", "[examples][train]") {
+  const auto* precision = GENERATE("bfloat16", "float16");
+  const auto* stage = GENERATE("0", "3");
+  const auto printed = run_privately(
+      {.name = "train/mnist", .arguments = {"--precision", precision, "--zero", stage}});
+  INFO(precision << " " << stage << ": " << printed);
+  REQUIRE(accuracies(printed).size() == 3);
+  CHECK(accuracies(printed).back() > 0.9);
+}
+
 TEST_CASE("mnist learns a data set that it makes up, privately and on a cluster",
           "[examples][train]") {
   const Example mnist{.name = "train/mnist"};

@@ -1,8 +1,10 @@
 #include <troupe/train/context.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <typeinfo>
 #include <unordered_set>
@@ -13,6 +15,7 @@
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 #include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/optimizer.h>
 
 #include "checkpoint/directory.hpp"
@@ -24,6 +27,8 @@
 #include "parallel/parameter_watch.hpp"
 #include "parallel/reducer.hpp"
 #include "parallel/reduction_queue.hpp"
+#include "precision/gradient_scaling.hpp"
+#include "precision/loss_scaler.hpp"
 #include "zero/gathering/gathering.hpp"
 #include "zero/gathering/whole_copies.hpp"
 #include "zero/optimizer/optimizer_kind.hpp"
@@ -58,6 +63,9 @@ struct Context::Impl {
   int unsynchronized = 0;                 // guards of no_sync() that live
   int epoch = -1;
   bool stopped = false;
+  std::shared_ptr<LossScaler> scaler = {};  // with MixedPrecision::Type::Float16
+  std::vector<std::weak_ptr<OptimizerScaling>> scalings =
+      {};  // one of each optimizer that was prepared
 };
 
 namespace {
@@ -124,15 +132,26 @@ Context::Context(Member& member, ContextOptions options)
     : impl_(new Impl{
           member, std::move(options), c10::kCPU, std::uncaught_exceptions(), {}, {}, {}, {}, {}}) {
   check_stage(impl_->options.zero);
+  if (impl_->options.mixed_precision.type == MixedPrecision::Type::Float16)
+    impl_->scaler = std::make_shared<LossScaler>(impl_->options.mixed_precision.loss_scale);
   impl_->device = device_of_rank(member.gang().local_rank());
   if (const int threads = threads_of(impl_->options); threads > 0) at::set_num_threads(threads);
   if (member.restore_from().empty()) return;
   // Every rank starts at the same epoch, and only rank 0 need see the file.
-  const auto epoch =
-      rank() == 0
-          ? std::to_string(read_info(fs::path(member.restore_from()) / "checkpoint.json").epoch)
-          : "";
-  impl_->epoch = std::stoi(broadcast_bytes(communicator(), epoch, device(), 0));
+  struct Begin {
+    int epoch = -1;
+    LossScaleState loss_scale = {};
+  } begin;
+  std::string bytes;
+  if (rank() == 0) {
+    const auto info = read_info(fs::path(member.restore_from()) / "checkpoint.json");
+    begin = {info.epoch, info.loss_scale.value_or(LossScaleState{})};
+    bytes.assign(reinterpret_cast<const char*>(&begin), sizeof begin);
+  }
+  bytes = broadcast_bytes(communicator(), std::move(bytes), device(), 0);
+  std::memcpy(&begin, bytes.data(), std::min(bytes.size(), sizeof begin));
+  impl_->epoch = begin.epoch;
+  if (impl_->scaler && begin.loss_scale.scale > 0) impl_->scaler->restore(begin.loss_scale);
 }
 
 Context::~Context() = default;
@@ -222,8 +241,7 @@ std::vector<CutModel> Context::cut_models(const PreparedModel* other) const {
   return found;
 }
 
-std::shared_ptr<detail::OptimizerShards> Context::prepare_optimizer(
-    torch::optim::Optimizer& optimizer) {
+detail::Preparation Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {
   meet();
   const bool is_cut = impl_->options.zero.stage > 0;
   const auto* kind = OptimizerKind::of(optimizer);
@@ -233,8 +251,24 @@ std::shared_ptr<detail::OptimizerShards> Context::prepare_optimizer(
                     "one of those, or stage 0",
                     c10::demangle(typeid(optimizer).name()), OptimizerKind::known()));
   }
+  if (impl_->scaler && dynamic_cast<torch::optim::LBFGS*>(&optimizer) != nullptr) {
+    throw std::invalid_argument(
+        "an LBFGS computes the loss several times in each step, and MixedPrecision::Type::Float16 "
+        "looks at the gradients of one: use BFloat16, or another optimizer");
+  }
   restore_optimizer(optimizer);
-  if (!is_cut) return nullptr;
+  auto shards = is_cut ? cut_optimizer(*kind, optimizer) : nullptr;
+  if (!impl_->scaler) return {.shards = std::move(shards)};
+  communicator();
+  auto scaling =
+      std::make_shared<OptimizerScaling>(impl_->scaler, shards, impl_->communicators.control());
+  impl_->scalings.push_back(scaling);
+  return {.shards = std::move(shards), .scaling = std::move(scaling)};
+}
+
+/// nullptr: one rank has it all.
+std::shared_ptr<OptimizerParts> Context::cut_optimizer(const OptimizerKind& kind,
+                                                       torch::optim::Optimizer& optimizer) {
   std::vector<std::shared_ptr<torch::nn::Module>> models;
   for (const auto& model : impl_->models) {
     if (auto module = model.module.lock()) models.push_back(std::move(module));
@@ -242,16 +276,31 @@ std::shared_ptr<detail::OptimizerShards> Context::prepare_optimizer(
   auto groups = named_groups(optimizer, models, device());
   if (world_size() == 1) return nullptr;
   auto& comm = communicator();
-  check_optimizers_agree(comm, kind->name(), groups, device());
+  check_optimizers_agree(comm, kind.name(), groups, device());
   auto& control = impl_->communicators.control();
   if (impl_->options.zero.stage < 2)
-    return std::make_shared<OptimizerParts>(*kind, std::move(groups), comm, control);
-  return std::make_shared<OptimizerParts>(*kind, std::move(groups), cut_models(nullptr), comm,
+    return std::make_shared<OptimizerParts>(kind, std::move(groups), comm, control);
+  return std::make_shared<OptimizerParts>(kind, std::move(groups), cut_models(nullptr), comm,
                                           control, impl_->gathering);
 }
 
+at::Tensor Context::scaled(const at::Tensor& loss) {
+  if (!impl_->scaler) return loss;
+  const auto& scalings = impl_->scalings;
+  if (std::ranges::all_of(scalings, [](const auto& each) { return each.expired(); })) {
+    throw std::logic_error(
+        "a loss is scaled, and there is no prepared optimizer that would divide its gradients: "
+        "write `auto optimizer = ctx.prepare(...)` before the first loss, with `auto`");
+  }
+  return loss * impl_->scaler->scaled();
+}
+
+double Context::loss_scale() const { return impl_->scaler ? impl_->scaler->scale() : 1; }
+std::int64_t Context::skipped_steps() const { return impl_->scaler ? impl_->scaler->skipped() : 0; }
+
 double Context::clip_grad_norm(torch::optim::Optimizer& optimizer, double max_norm) {
   meet();
+  if (impl_->scaler) scaling_of(optimizer).unscale(optimizer);
   auto* parts = parts_of(optimizer, impl_->options.zero);
   if (parts != nullptr && parts->cuts_gradients()) return parts->clip_gradients(max_norm);
   std::vector<at::Tensor> parameters;
@@ -344,6 +393,9 @@ Verdict Context::report(const Metrics& metrics, const Checkpoint& checkpoint) {
 Checkpoint Context::write_checkpoint(
     const std::vector<std::shared_ptr<torch::nn::Module>>& models,
     const std::vector<const torch::optim::Optimizer*>& optimizers) {
+  if (impl_->scaler) {
+    for (const auto* optimizer : optimizers) scaling_of(*optimizer);  // throws
+  }
   const auto& storage = impl_->member.storage();
   if (storage.empty()) return {};
   meet();
@@ -370,7 +422,8 @@ Checkpoint Context::write_checkpoint(
   write_info({.epoch = impl_->epoch,
               .models = static_cast<int>(models.size()),
               .optimizers = static_cast<int>(optimizers.size()),
-              .world_size = world_size()},
+              .world_size = world_size(),
+              .loss_scale = impl_->scaler ? std::optional(impl_->scaler->state()) : std::nullopt},
              pending.file("checkpoint.json"));
   return {pending.commit()};
 }

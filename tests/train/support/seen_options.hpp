@@ -13,6 +13,12 @@ struct NoConfig {
   int index = 0;
 };
 
+/// Differs where one field does.
+inline double sum_of(const train::LossScaleOptions& options) {
+  return options.initial + 0.5 * static_cast<double>(options.window) + 0.25 * options.hysteresis +
+         (options.consecutive_hysteresis ? 0.03125 : 0) + 3 * options.smallest + 7 * options.fixed;
+}
+
 inline std::vector<double> numbers_of(const train::ContextOptions& options) {
   return {static_cast<double>(options.backend),
           static_cast<double>(options.timeout.count()),
@@ -20,7 +26,10 @@ inline std::vector<double> numbers_of(const train::ContextOptions& options) {
           static_cast<double>(options.data_parallel.first_bucket_bytes),
           static_cast<double>(options.data_parallel.bucket_bytes),
           options.data_parallel.find_unused_parameters ? 1.0 : 0.0,
-          static_cast<double>(options.threads)};
+          static_cast<double>(options.threads),
+          static_cast<double>(options.zero.stage),
+          static_cast<double>(options.mixed_precision.type),
+          sum_of(options.mixed_precision.loss_scale)};
 }
 
 /// Options of which no field has its default.
@@ -31,6 +40,14 @@ inline train::ContextOptions unusual_options() {
           .data_parallel = {.first_bucket_bytes = 4096,
                             .bucket_bytes = 65'536,
                             .find_unused_parameters = true},
+          .zero = {.stage = 1},
+          .mixed_precision = {.type = train::MixedPrecision::Type::Float16,
+                              .loss_scale = {.initial = 256,
+                                             .window = 12,
+                                             .hysteresis = 3,
+                                             .consecutive_hysteresis = true,
+                                             .smallest = 2,
+                                             .fixed = 64}},
           .threads = 3};
 }
 
@@ -41,11 +58,19 @@ inline Metrics seen_options(train::Context& context) {
   auto greatest = least;
   context.communicator().all_reduce(std::span(least), train::ReduceOp::Min);
   context.communicator().all_reduce(std::span(greatest), train::ReduceOp::Max);
-  return {{"backend", greatest[0]},        {"timeout", greatest[1]},
-          {"warn_after", greatest[2]},     {"first_bucket", greatest[3]},
-          {"bucket", greatest[4]},         {"find_unused", greatest[5]},
-          {"threads", greatest[6]},        {"threads of LibTorch", greatest[7]},
-          {"ranks", context.world_size()}, {"differ", least != greatest}};
+  return {{"backend", greatest[0]},
+          {"timeout", greatest[1]},
+          {"warn_after", greatest[2]},
+          {"first_bucket", greatest[3]},
+          {"bucket", greatest[4]},
+          {"find_unused", greatest[5]},
+          {"threads", greatest[6]},
+          {"stage", greatest[7]},
+          {"precision", greatest[8]},
+          {"loss scale", greatest[9]},
+          {"threads of LibTorch", greatest[10]},
+          {"ranks", context.world_size()},
+          {"differ", least != greatest}};
 }
 
 /// What seen_options() reports where all ranks have these, and one CPU each.

@@ -1,6 +1,8 @@
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -25,14 +27,20 @@ constexpr int kFormat = 1;
 }  // namespace
 
 void write_info(const CheckpointInfo& info, const fs::path& file) {
+  nlohmann::json json{{"format", kFormat},
+                      {"epoch", info.epoch},
+                      {"models", info.models},
+                      {"optimizers", info.optimizers},
+                      {"world_size", info.world_size}};
+  if (info.loss_scale) {
+    const auto& [scale, steps, last_overflow, patience] = *info.loss_scale;
+    json["loss_scale"] = {{"scale", scale},
+                          {"steps", steps},
+                          {"last_overflow", last_overflow},
+                          {"patience", patience}};
+  }
   std::ofstream out(file);
-  out << nlohmann::json{{"format", kFormat},
-                        {"epoch", info.epoch},
-                        {"models", info.models},
-                        {"optimizers", info.optimizers},
-                        {"world_size", info.world_size}}
-             .dump(2)
-      << '\n';
+  out << json.dump(2) << '\n';
   if (!out.flush()) fail(file, "cannot be written");
 }
 
@@ -43,10 +51,20 @@ CheckpointInfo read_info(const fs::path& file) {
     fail(file, fmt::format("is a checkpoint of format {}; this program reads format {}", format,
                            kFormat));
   }
+  std::optional<LossScaleState> loss_scale;
+  if (const auto found = json.find("loss_scale"); found != json.end() && found->is_object()) {
+    loss_scale = {.scale = found->value("scale", 0.0),
+                  .steps = found->value("steps", std::int64_t{0}),
+                  .last_overflow = found->value("last_overflow", std::int64_t{-1}),
+                  .patience = found->value("patience", 0)};
+    if (!(loss_scale->scale > 0) || loss_scale->patience < 1)
+      fail(file, "has a loss scale that cannot be: it was damaged after it was written");
+  }
   return {.epoch = json.value("epoch", -1),
           .models = json.value("models", 0),
           .optimizers = json.value("optimizers", 0),
-          .world_size = json.value("world_size", 1)};
+          .world_size = json.value("world_size", 1),
+          .loss_scale = loss_scale};
 }
 
 std::string read_file(const fs::path& file) {

@@ -2,10 +2,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <c10/core/Device.h>
+
+#include "precision/loss_scaler.hpp"
 
 namespace torch::nn {
 class Module;
@@ -33,6 +36,8 @@ struct CheckpointInfo {
   int models = 0;
   int optimizers = 0;
   int world_size = 1;
+  /// Of a run with MixedPrecision::Type::Float16.
+  std::optional<LossScaleState> loss_scale = {};
 };
 void write_info(const CheckpointInfo& info, const std::filesystem::path& file);
 CheckpointInfo read_info(const std::filesystem::path& file);

@@ -76,7 +76,7 @@ std::vector<std::vector<NamedTensor>> named_groups(
 
 OptimizerParts* parts_of(const torch::optim::Optimizer& optimizer, const ZeroOptions& options) {
   if (options.stage == 0) return nullptr;
-  const auto* prepared = dynamic_cast<const detail::ShardedOptimizer*>(&optimizer);
+  const auto* prepared = dynamic_cast<const detail::AnyPreparedOptimizer*>(&optimizer);
   if (prepared == nullptr) {
     throw std::logic_error(
         "with ContextOptions::zero an optimizer must be what prepare() returned; keep that as "

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
 #include <troupe/train/communicator.hpp>
@@ -34,6 +35,8 @@ struct Checkpoint {
 
 struct CutBucket;
 class Flat;
+class OptimizerKind;
+class OptimizerParts;
 
 namespace detail {
 template <class M>
@@ -50,8 +53,8 @@ concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 /// One rank's view of its training run, and its collective operations: the first argument of a
 /// trainable. It lives as long as the trainable runs, and only the trainable's thread uses it.
 ///
-/// prepare(), checkpoint(), report(), gathered(), backward() of a prepared model, and with ZeRO
-/// step() of a prepared optimizer and clip_grad_norm(), are collective: every rank calls them, in the
+/// prepare(), checkpoint(), report(), gathered(), backward() of a prepared model, and with ZeRO or
+/// MixedPrecision::Type::Float16 step() of a prepared optimizer and clip_grad_norm(), are collective: every rank calls them, in the
 /// same order. They throw GangBroken when another rank died or failed, and TimedOut, naming the
 /// missing ranks. If a trainable throws, or returns (`host`) while others wait for it, their
 /// collectives end with an error that names its rank. With ZeroOptions::stage 3 operators that use a
@@ -118,10 +121,10 @@ class Context {
   /// ranks' optimizers differ, also in the strides of a parameter, naming the first difference.
   template <detail::OptimizerLike O>
   PreparedOptimizer<O> prepare(O optimizer) {
-    static_assert(!std::is_base_of_v<detail::ShardedOptimizer, O>,
+    static_assert(!std::is_base_of_v<detail::AnyPreparedOptimizer, O>,
                   "this optimizer was prepared before; prepare each optimizer once");
-    auto shards = prepare_optimizer(optimizer);
-    return {std::move(optimizer), std::move(shards)};
+    auto preparation = prepare_optimizer(optimizer);
+    return {std::move(optimizer), std::move(preparation)};
   }
 
   /// While it lives, backward() does not average this rank's gradients. To accumulate gradients
@@ -155,11 +158,42 @@ class Context {
     return gather(*detail::module_of(model));
   }
 
+  /// While it lives, operators compute in ContextOptions::mixed_precision's type where LibTorch's
+  /// autocast does that (products of matrices, convolutions) and in float32 where it is needed (sums,
+  /// losses). For the forward pass and the loss; backward() is outside of it. Of this thread. It restores what
+  /// it found; guards may be inside of each other. With Type::Float32 it does nothing.
+  class [[nodiscard]] Autocast {
+   public:
+    explicit Autocast(const Context& context);
+    ~Autocast();
+    Autocast(const Autocast&) = delete;
+    Autocast& operator=(const Autocast&) = delete;
+
+   private:
+    struct Before;
+    std::unique_ptr<Before> before_;
+  };
+  Autocast autocast() const { return Autocast(*this); }
+
+  /// `ctx.scaled(loss).backward()`: the loss times the scale that MixedPrecision::Type::Float16 needs, and
+  /// the loss itself with other types. A loss is scaled for each backward, also under no_sync(); the step() of
+  /// a prepared optimizer divides the gradients, and what reads them before is clip_grad_norm(), which
+  /// divides them too. The scale changes here, by the steps since the last call, so that all optimizers
+  /// step after the same losses, or drop their gradients between. Throws std::logic_error where no optimizer
+  /// was prepared, and
+  /// std::runtime_error on all ranks where gradients are not finite although the scale is the smallest.
+  at::Tensor scaled(const at::Tensor& loss);
+  /// Of the last loss that was scaled; the first one to come before that. 1 with types that need none.
+  double loss_scale() const;
+  /// In this run, not counting what was before its checkpoint.
+  std::int64_t skipped_steps() const;
+
   /// Scales the gradients of the optimizer's parameters so that their norm (the square root of the sum
   /// of all their squares) is at most `max_norm`, as torch::nn::utils::clip_grad_norm_ does. -> the
   /// norm that it was, the same on every rank. To be called between backward() and step(). With
   /// ZeroOptions::stage 2 and 3 a collective, which throws the errors of step() where gradients are no
-  /// averages. With ZeRO throws std::logic_error for an optimizer that is not what prepare() returned.
+  /// averages. With Type::Float16 a collective that first divides the gradients by the loss scale. With both throws std::logic_error for an
+  /// optimizer that is not what prepare() returned.
   double clip_grad_norm(torch::optim::Optimizer& optimizer, double max_norm);
 
   /// `for (int epoch : ctx.epochs(n))`: 0 .. n - 1. If the run continues from a checkpoint, it
@@ -210,7 +244,9 @@ class Context {
   std::vector<std::shared_ptr<Flat>> cut_values(const std::vector<at::Tensor>& parameters) const;
   Gathered gather(const torch::nn::Module& module);
   void meet();
-  std::shared_ptr<detail::OptimizerShards> prepare_optimizer(torch::optim::Optimizer& optimizer);
+  detail::Preparation prepare_optimizer(torch::optim::Optimizer& optimizer);
+  std::shared_ptr<OptimizerParts> cut_optimizer(const OptimizerKind& kind,
+                                                torch::optim::Optimizer& optimizer);
   void restore_optimizer(torch::optim::Optimizer& optimizer);
   void count_unsynchronized(int guards);
   Checkpoint write_checkpoint(const std::vector<std::shared_ptr<torch::nn::Module>>& models,

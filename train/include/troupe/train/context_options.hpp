@@ -5,6 +5,7 @@
 
 #include <troupe/detail/archive.hpp>
 #include <troupe/train/data_parallel.hpp>
+#include <troupe/train/mixed_precision.hpp>
 #include <troupe/train/zero.hpp>
 #include <troupe/trainable.hpp>
 
@@ -24,6 +25,7 @@ struct ContextOptions {
   std::chrono::milliseconds warn_after = std::chrono::seconds(30);
   DataParallelOptions data_parallel = {};
   ZeroOptions zero = {};
+  MixedPrecision mixed_precision = {};
   /// Threads of LibTorch's operations in this process. -1: in a rank as many as its CPUs, at least
   /// one, and one in a run in the driver's process; 0: unchanged.
   int threads = -1;

@@ -17,6 +17,7 @@
 #include <torch/optim/optimizer.h>
 
 #include "parallel/tensor_type.hpp"
+#include "precision/divided.hpp"
 #include "zero/layout.hpp"
 
 namespace troupe::train {
@@ -194,19 +195,32 @@ void OptimizerParts::check_gradients() const {
   }
 }
 
+/// Of this rank's part, as far as there are gradients.
+std::vector<at::Tensor> OptimizerParts::averages() const {
+  std::vector<at::Tensor> found;
+  for (const auto& part : parts_) {
+    for (std::size_t i = 0; i < part.averages->pieces().size(); ++i) {
+      if (auto average = part.averages->average(i); average.defined())
+        found.push_back(std::move(average));
+    }
+  }
+  return found;
+}
+
+bool OptimizerParts::divide_gradients(double scale) {
+  if (gathering_) gathering_->meet();  // who is late may still need parameters
+  check_gradients();
+  return divide(averages(), scale);
+}
+
 double OptimizerParts::clip_gradients(double max_norm) {
   const at::NoGradGuard no_grad;
   check_gradients();
   double squares = 0;
-  std::vector<at::Tensor> averages;
-  for (const auto& part : parts_) {
-    for (std::size_t i = 0; i < part.averages->pieces().size(); ++i) {
-      auto average = part.averages->average(i);
-      if (!average.defined()) continue;
-      const auto norm = at::linalg_vector_norm(average, 2, {}, false, at::kDouble).item<double>();
-      squares += norm * norm;
-      averages.push_back(std::move(average));
-    }
+  auto averages = this->averages();
+  for (const auto& average : averages) {
+    const auto norm = at::linalg_vector_norm(average, 2, {}, false, at::kDouble).item<double>();
+    squares += norm * norm;
   }
   control_.all_reduce(std::span(&squares, 1));
   const double norm = std::sqrt(squares);

@@ -55,6 +55,9 @@ class OptimizerParts final : public detail::OptimizerShards {
   /// Of a stage that cuts gradients: scales them so that their norm is at most `max_norm`. -> the norm
   /// that it was. A collective. Throws as step() for gradients that are no averages.
   double clip_gradients(double max_norm);
+  /// Of a stage that cuts gradients: divides those of this rank's part. -> whether they were finite. Throws
+  /// as step() for gradients that are no averages.
+  bool divide_gradients(double scale);
 
  private:
   class PiecesInPlace;
@@ -68,6 +71,7 @@ class OptimizerParts final : public detail::OptimizerShards {
   void add_parts(const CutModel& model, const std::unordered_map<const void*, std::size_t>& groups);
   void check_parameters(const torch::optim::Optimizer& optimizer) const;
   void check_gradients() const;
+  std::vector<at::Tensor> averages() const;
   void cut_state(torch::optim::Optimizer& optimizer);
   void cut_state(torch::optim::Optimizer& optimizer, Flat& flat, std::size_t parameter);
   Kept kept_anywhere(const torch::optim::Optimizer& optimizer, const Flat& flat);

@@ -1,0 +1,363 @@
+// Training in bfloat16 and float16: what is computed in which type, and what the loss scale does, with and without ZeRO.
+#include <troupe/train/context.hpp>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <ATen/autocast_mode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/utils.h>
+
+#include "checkpoint/directory.hpp"
+#include "support/catch.hpp"
+#include "support/forked_gang.hpp"
+#include "support/net.hpp"
+#include "support/scratch.hpp"
+#include "support/small_training.hpp"
+#include "support/test_member.hpp"
+#include "support/zero_training.hpp"
+
+using namespace troupe;
+using namespace troupe::train;
+using namespace troupe::testing;
+using Catch::Contains;
+namespace optim = torch::optim;
+using Type = MixedPrecision::Type;
+
+namespace {
+
+ContextOptions options_of(Type type, int stage = 0,
+                          LossScaleOptions loss_scale = {.initial = 1024}) {
+  auto options = options_with(stage);
+  options.mixed_precision = {.type = type, .loss_scale = loss_scale};
+  return options;
+}
+
+std::string run(int ranks, const ContextOptions& options,
+                const std::function<void(Context&)>& rank) {
+  return failures(ForkedGang::on_one_node(ranks).run([&](GangContext& gang) {
+    TestMember member(gang);
+    Context ctx(member, options);
+    rank(ctx);
+  }));
+}
+
+/// Two batches for each step, and clipping, which would be wrong with gradients that are not divided.
+std::vector<torch::Tensor> train_scaled(Context& ctx) {
+  auto net = ctx.prepare(Net(kWidths, 5));
+  auto optimizer = ctx.prepare(adam(net));
+  for (std::uint64_t step = 0; step < 6; ++step) {
+    optimizer.zero_grad();
+    {
+      const auto no_sync = ctx.no_sync();
+      ctx.scaled(loss_of(net, ctx.rank(), ctx.world_size(), 2 * step)).backward();
+    }
+    ctx.scaled(loss_of(net, ctx.rank(), ctx.world_size(), 2 * step + 1)).backward();
+    if (step % 2 == 0) ctx.clip_grad_norm(optimizer, 0.5);
+    optimizer.step();
+  }
+  return values_of(net);
+}
+
+}  // namespace
+
+TEST_CASE("operators under autocast compute in the smaller type, and the parameters stay",
+          "[train][precision]") {
+  const auto type = GENERATE(Type::BFloat16, Type::Float16);
+  const int stage = GENERATE(0, 3);
+  CHECK(run(2, options_of(type, stage), [type](Context& ctx) {
+          const auto expected = type == Type::BFloat16 ? torch::kBFloat16 : torch::kHalf;
+          Net made(kWidths, 5);
+          made->to(torch::kFloat32);
+          auto net = ctx.prepare(made);
+          auto optimizer = ctx.prepare(adam(net));
+          const auto x = rows(kRows, kWidths.front(), 10).to(torch::kFloat32);
+          const auto y = rows(kRows, kWidths.back(), 20).to(torch::kFloat32);
+          Net plain(kWidths, 5);  // as all ranks have all rows, they train as one
+          plain->to(torch::kFloat32);
+          auto plain_optimizer = adam(plain);
+          double last = 0, expected_last = 0;
+          for (int step = 0; step < 30; ++step) {
+            torch::Tensor loss;
+            {
+              const auto autocast = ctx.autocast();
+              const auto out = net->forward(x);
+              expect(out.scalar_type() == expected, "the layers compute in the smaller type");
+              {
+                const auto inner = ctx.autocast();
+                expect(net->layers[0]->forward(x).scalar_type() == expected,
+                       "also inside of another");
+              }
+              expect(at::autocast::is_autocast_enabled(torch::kCPU), "the outer one goes on");
+              loss = torch::nn::functional::mse_loss(out, y);
+              expect(loss.scalar_type() == torch::kFloat32, "the loss is computed in float32");
+            }
+            optimizer.zero_grad();
+            ctx.scaled(loss).backward();
+            optimizer.step();
+            last = loss.item<double>();
+            plain_optimizer.zero_grad();
+            loss = torch::nn::functional::mse_loss(plain->forward(x), y);
+            loss.backward();
+            plain_optimizer.step();
+            expected_last = loss.item<double>();
+          }
+          expect(!at::autocast::is_autocast_enabled(torch::kCPU), "it ends with the guard");
+          expect(std::abs(last - expected_last) < 0.02 * expected_last, [&] {
+            return fmt::format("a loss of {}, and {} in float32", last, expected_last);
+          });
+          expect(last != expected_last, "the rounding of the smaller type shows");
+          expect(ctx.skipped_steps() == 0, "no step is left out");
+          const auto whole = ctx.gathered(net);
+          for (const auto& parameter : net->parameters())
+            expect(parameter.scalar_type() == torch::kFloat32, "the parameters are of float32");
+        }) == "");
+}
+
+TEST_CASE("a step under autocast is seen by the layers that come after it", "[train][precision]") {
+  const auto type = GENERATE(Type::BFloat16, Type::Float16);
+  CHECK(run(1, options_of(type), [](Context& ctx) {
+          auto net = ctx.prepare(Net(kWidths, 5));
+          net->to(torch::kFloat32);
+          auto optimizer = ctx.prepare(sgd(net));
+          const auto x = rows(kRows, kWidths.front(), 10).to(torch::kFloat32);
+          const auto autocast = ctx.autocast();  // for too long
+          const auto before = net->forward(x);
+          ctx.scaled(before.to(torch::kFloat32).square().mean()).backward();
+          optimizer.step();
+          const auto after = net->forward(x);
+          expect(!torch::equal(before, after), "the layers compute with what the step made");
+        }) == "");
+}
+
+TEST_CASE("autocast does nothing where nobody asked for a smaller type", "[train][precision]") {
+  CHECK(run(1, options_of(Type::Float32), [](Context& ctx) {
+          const auto autocast = ctx.autocast();
+          expect(!at::autocast::is_autocast_enabled(torch::kCPU), "it is off");
+          const auto loss = torch::ones({});
+          expect(ctx.scaled(loss).is_same(loss), "the loss is not scaled");
+          expect(ctx.loss_scale() == 1, "the scale is 1");
+        }) == "");
+}
+
+TEST_CASE("a loss scale that is a power of two changes no bit of a training",
+          "[train][precision][zero]") {
+  const int stage = GENERATE(0, 1, 2, 3), ranks = GENERATE(1, 2, 3);
+  CAPTURE(stage, ranks);
+  const Scratch scratch;
+  const auto file = (scratch.path() / "values.pt").string();
+  REQUIRE(run(ranks, options_of(Type::Float32, stage), [&](Context& ctx) {
+            const auto values = train_scaled(ctx);
+            if (ctx.rank() == 0) torch::save(values, file);
+          }) == "");
+  CHECK(run(ranks, options_of(Type::Float16, stage, {.initial = 1024, .window = 2}),
+            [&](Context& ctx) {
+              std::vector<torch::Tensor> expected;
+              torch::load(expected, file);
+              const auto values = train_scaled(ctx);
+              expect_same(values, expected, 0, "scaled");
+              expect(ctx.loss_scale() == 4096,
+                     [&] { return fmt::format("scale {}", ctx.loss_scale()); });
+            }) == "");
+}
+
+TEST_CASE("a gradient of one rank that is not finite has all ranks leave the step out",
+          "[train][precision][zero]") {
+  const int stage = GENERATE(0, 1, 2, 3);
+  const auto wrong = GENERATE(std::numeric_limits<double>::infinity(), std::nan(""));
+  CHECK(run(3, options_of(Type::Float16, stage, {.initial = 1024, .hysteresis = 1}),
+            [&](Context& ctx) {
+              auto net = ctx.prepare(Net(kWidths, 5));
+              auto optimizer = ctx.prepare(adam(net));
+              const auto values = [&] {
+                const auto whole = ctx.gathered(net);
+                return values_of(net);
+              };
+              const auto step = [&](bool is_wrong) {
+                optimizer.zero_grad();
+                auto loss = loss_of(net, ctx.rank(), ctx.world_size());
+                if (is_wrong && ctx.rank() == 1) loss = loss * wrong;
+                ctx.scaled(loss).backward();
+                if (is_wrong) ctx.clip_grad_norm(optimizer, 1);
+                optimizer.step();
+              };
+              step(false);
+              const auto before = values();
+              step(true);
+              expect_same(values(), before, 0, "after the step that is left out");
+              expect(ctx.skipped_steps() == 1, "it is counted");
+              step(false);
+              expect(ctx.loss_scale() == 512,
+                     [&] { return fmt::format("scale {}", ctx.loss_scale()); });
+              const auto after = values();
+              expect(!torch::equal(after[0], before[0]), "the next step is made");
+              for (const auto& each : after)
+                expect(each.isfinite().all().item<bool>(), "and finite");
+            }) == "");
+}
+
+TEST_CASE("a gradient that only this rank has is looked at by all", "[train][precision]") {
+  // An optimizer may have parameters of no model that was prepared.
+  CHECK(run(2, options_of(Type::Float16), [](Context& ctx) {
+          auto own = torch::ones({3}, torch::requires_grad());
+          auto optimizer = ctx.prepare(optim::SGD({own}, 0.1));
+          const auto factor = ctx.rank() == 0 ? std::numeric_limits<float>::infinity() : 1.0F;
+          ctx.scaled((own * factor).sum()).backward();
+          optimizer.step();
+          expect(own.eq(1).all().item<bool>(), "no rank steps");
+          expect(ctx.skipped_steps() == 1, "all count it");
+        }) == "");
+}
+
+TEST_CASE("a run goes on with the loss scale of its checkpoint", "[train][precision][zero]") {
+  const int stage = GENERATE(0, 3);
+  const Scratch scratch;
+  const auto run_from = [&](const std::filesystem::path& from,
+                            const std::function<void(Context&)>& rank) {
+    return failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+      TestMember member(gang, scratch.path(), from);
+      Context ctx(member, options_of(Type::Float16, stage, {.initial = 1024, .window = 2}));
+      rank(ctx);
+    }));
+  };
+  REQUIRE(run_from({}, [&](Context& ctx) {
+            auto net = ctx.prepare(Net(kWidths, 5));
+            auto optimizer = ctx.prepare(adam(net));
+            for (std::uint64_t step = 0; step < 4; ++step) {
+              optimizer.zero_grad();
+              auto loss = loss_of(net, ctx.rank(), ctx.world_size(), step);
+              if (step == 2) loss = loss * std::nan("");
+              ctx.scaled(loss).backward();
+              optimizer.step();
+            }
+            ctx.checkpoint(net, optimizer);
+          }) == "");
+  // Its last step but one had an overflow: the patience that this took is still gone.
+  CHECK(run_from(latest_checkpoint(scratch.path()), [&](Context& ctx) {
+          auto net = ctx.prepare(Net(kWidths, 5));
+          auto optimizer = ctx.prepare(adam(net));
+          std::vector<double> scales;
+          for (const bool is_wrong : {true, false, false, false}) {
+            optimizer.zero_grad();
+            auto loss = loss_of(net, ctx.rank(), ctx.world_size());
+            if (is_wrong) loss = loss * std::numeric_limits<double>::infinity();
+            ctx.scaled(loss).backward();
+            scales.push_back(ctx.loss_scale());
+            optimizer.step();
+          }
+          expect(scales == std::vector<double>{2048, 1024, 1024, 2048},
+                 [&] { return fmt::format("scales {}", fmt::join(scales, ", ")); });
+        }) == "");
+}
+
+TEST_CASE("several optimizers step after one scaled loss, one of them in a closure",
+          "[train][precision]") {
+  CHECK(run(2, options_of(Type::Float16, 0, {.initial = 1024, .hysteresis = 1}), [](Context& ctx) {
+          auto net = ctx.prepare(Net(kWidths, 5)), other = ctx.prepare(Net(kWidths, 6));
+          auto first = ctx.prepare(sgd(net)), second = ctx.prepare(sgd(other));
+          auto plain = Net(kWidths, 5), plain_other = Net(kWidths, 6);
+          auto plain_first = sgd(plain), plain_second = sgd(plain_other);
+          const auto loss_of_both = [](Net& a, Net& b) {
+            return loss_of(a, 0, 1) + loss_of(b, 0, 1);
+          };
+          for (int step = 0; step < 3; ++step) {
+            first.zero_grad();
+            second.zero_grad();
+            second.step([&] {
+              const auto loss = loss_of_both(net, other);
+              ctx.scaled(loss).backward();
+              return loss;
+            });
+            first.step();
+            plain_first.zero_grad();
+            plain_second.zero_grad();
+            loss_of_both(plain, plain_other).backward();
+            plain_first.step();
+            plain_second.step();
+          }
+          expect_same(values_of(net), values_of(plain), 1e-12, "the first");
+          expect_same(values_of(other), values_of(plain_other), 1e-12, "the second");
+        }) == "");
+}
+
+TEST_CASE("a step that is not made after clipping leaves the next one whole",
+          "[train][precision]") {
+  CHECK(run(2, options_of(Type::Float16, 0, {.initial = 1024, .hysteresis = 1}), [](Context& ctx) {
+          auto net = ctx.prepare(Net(kWidths, 5));
+          auto optimizer = ctx.prepare(adam(net));
+          for (int step = 0; step < 3; ++step) {
+            optimizer.zero_grad();
+            auto loss = loss_of(net, ctx.rank(), ctx.world_size());
+            if (step == 1) loss = loss * std::numeric_limits<double>::infinity();
+            ctx.scaled(loss).backward();
+            if (!std::isfinite(ctx.clip_grad_norm(optimizer, 1))) continue;
+            optimizer.step();
+          }
+          expect(ctx.skipped_steps() == 1, "it is counted");
+          expect(ctx.loss_scale() == 512,
+                 [&] { return fmt::format("scale {}", ctx.loss_scale()); });
+        }) == "");
+}
+
+TEST_CASE("gradients that are not divided by the loss scale are not stepped with",
+          "[train][precision][zero]") {
+  const auto error = [](const std::function<void(Context&, Net&)>& rank) {
+    const auto outcomes = ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+      TestMember member(gang);
+      Context ctx(member, options_of(Type::Float16));
+      auto net = ctx.prepare(Net(kWidths, 5));
+      rank(ctx, net);
+    });
+    return outcomes.front().type + ": " + outcomes.front().message;
+  };
+  const auto loss = [](Context& ctx, Net& net) {
+    return loss_of(net, ctx.rank(), ctx.world_size());
+  };
+  CHECK_THAT(error([&](Context& ctx, Net& net) {
+               auto optimizer = ctx.prepare(adam(net));
+               loss(ctx, net).backward();
+               optimizer.step();
+             }),
+             Contains("no loss was scaled since the last step or zero_grad() of this optimizer") &&
+                 Contains("write ctx.scaled(loss).backward()"));
+  CHECK_THAT(error([&](Context& ctx, Net& net) {
+               auto optimizer = ctx.prepare(adam(net));
+               ctx.scaled(loss(ctx, net)).backward();
+               ctx.clip_grad_norm(optimizer, 1);
+               ctx.scaled(loss(ctx, net)).backward();
+               optimizer.step();
+             }),
+             Contains("a loss was scaled after clip_grad_norm() had divided the gradients"));
+  CHECK_THAT(error([&](Context& ctx, Net& net) {
+               auto optimizer = adam(net);
+               ctx.scaled(loss(ctx, net)).backward();
+               ctx.clip_grad_norm(optimizer, 1);
+             }),
+             Contains("there is no prepared optimizer that would divide its gradients"));
+  CHECK_THAT(error([&](Context& ctx, Net& net) {
+               optim::Adam optimizer = ctx.prepare(adam(net));
+               ctx.scaled(loss(ctx, net)).backward();
+             }),
+             Contains("there is no prepared optimizer"));
+  CHECK_THAT(error([&](Context& ctx, Net& net) {
+               auto optimizer = ctx.prepare(adam(net));
+               auto other = adam(net);
+               ctx.checkpoint(net, other);
+             }),
+             Contains("must be what prepare() returned"));
+  CHECK_THAT(error([&](Context& ctx, Net& net) { ctx.prepare(optim::LBFGS(net->parameters())); }),
+             Contains("an LBFGS computes the loss several times"));
+}
+
+TEST_CASE("a smaller type that is asked for with options that cannot be is refused",
+          "[train][precision]") {
+  CHECK_THAT(run(1, options_of(Type::Float16, 0, {.window = 0}), [](Context&) {}),
+             Contains("ContextOptions::mixed_precision.loss_scale.window is 0"));
+  CHECK(run(1, options_of(Type::BFloat16, 0, {.window = 0}), [](Context&) {}) ==
+        "");  // has no scale
+}
