@@ -29,14 +29,7 @@ constexpr std::size_t kMostWords = 2000;   // of a state and its cause
 std::string state_of(const launch::ListedJob& job) {
   if (job.lost && !job.info) return job.lost->with_node ? "lost with node " + job.node : "lost";
   if (!job.info) return job.node.empty() ? "is starting" : "does not answer";
-  const auto& info = *job.info;
-  if (info.is_waiting) return "waits for its place";
-  if (!info.is_over) return "running";
-  if (!info.not_started.empty()) return "could not be started: " + info.not_started;
-  if (info.was_stopped) return "stopped";
-  if (info.signal != 0) return fmt::format("ended by signal {}", info.signal);
-  return info.exit_code == 0 ? "succeeded"
-                             : fmt::format("failed with exit code {}", info.exit_code);
+  return launch::state_of(*job.info);
 }
 
 /// Of the program, as a shell has it.

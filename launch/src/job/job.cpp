@@ -21,6 +21,17 @@ std::string behind(std::string_view name_space, const std::string& name) {
 
 }  // namespace
 
+std::string state_of(const JobInfo& info) {
+  if (info.is_waiting) return "waits for its place";
+  // Its actor knows that from the first, and is over a moment later.
+  if (!info.not_started.empty()) return "could not be started: " + info.not_started;
+  if (!info.is_over) return "running";
+  if (info.was_stopped) return "stopped";
+  if (info.signal != 0) return fmt::format("ended by signal {}", info.signal);
+  return info.exit_code == 0 ? "succeeded"
+                             : fmt::format("failed with exit code {}", info.exit_code);
+}
+
 std::string text_of_end(const JobInfo& info) {
   constexpr std::size_t kMostCommand = 1000, kMostWhy = 1000;
   return config::to_text({{"command", config::printable(info.command, kMostCommand)},

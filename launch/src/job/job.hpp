@@ -41,6 +41,9 @@ struct JobInfo {
   std::string why_lost = {};     ///< "No space left on device", of the last loss
 };
 
+/// For people: "running", "stopped", "failed with exit code 2".
+std::string state_of(const JobInfo& info);
+
 /// A job that is over, as its actor tells the head, which keeps the text when the actor is gone with
 /// its node. The command and the reasons are cut to fit there, and are printable.
 std::string text_of_end(const JobInfo& info);
