@@ -68,8 +68,9 @@ endfunction()
 #   [PROPERTIES <name> <value>...]   of every ctest test, for example RUN_SERIAL ON
 #   [ALONE]                     its sources are compiled one by one even with TROUPE_UNITY: they share names
 #   [OPTIMISED]                 its own code computes for seconds
-#   [TOGETHER <count>]          under sanitizers, where a start costs more than most tests, so many TEST_CASEs are one ctest test:
-#                               for those that neither wait nor have processes
+#   [TOGETHER <count>]          under sanitizers, where a start costs more than most tests, so many TEST_CASEs are one ctest test,
+#                               but for those with the tag [alone], which take seconds: for those that neither wait nor
+#                               have processes
 #   [OWN_MAIN | DRIVER])        the sources have a main of their own; the tests call troupe::init
 # The tags [timing] (its outcome hangs on how fast the machine is, or on what else runs there: it runs alone, after the
 # others) and [extended] (CI leaves it out when it is late) become labels of the TEST_CASE. Left out under sanitizers are

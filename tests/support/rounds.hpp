@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 namespace troupe::test {
 
@@ -25,6 +26,13 @@ constexpr bool kIsSanitized = false;
 /// them can show, the other builds look for.
 constexpr unsigned rounds(unsigned all, unsigned part = 10) {
   return kIsSanitized ? std::max(1U, all / part) : all;
+}
+
+/// Settings that a test tries one after the other: all of them, or under sanitizers the last one.
+template <class T>
+std::vector<T> settings(std::vector<T> all) {
+  if (kIsSanitized) all.erase(all.begin(), all.end() - 1);
+  return all;
 }
 
 /// How far apart are the places that a test looks at in a row of `size`: `nearest`. Under sanitizers

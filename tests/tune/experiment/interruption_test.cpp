@@ -198,8 +198,7 @@ void go_on_like(Experiment& resumed, std::span<const Event> events) {
   }
 }
 
-void check_at_a_hundred_places(const Search& search) {
-  const std::size_t gangs = GENERATE(1u, 4u);
+void check_at_a_hundred_places(const Search& search, std::size_t gangs) {
   CAPTURE(search.name, gangs);
   const auto whole = undisturbed(search, gangs);
   const auto& events = whole.events;
@@ -224,15 +223,17 @@ void check_at_a_hundred_places(const Search& search) {
 }  // namespace
 
 TEST_CASE("each scheduler, interrupted at a hundred places, decides as if it never had been",
-          "[tune][resume][journal]") {
+          "[tune][resume][journal][alone]") {
   const auto search = GENERATE(from_range(schedulers()));
-  check_at_a_hundred_places(search);
+  const auto gangs = GENERATE(from_range(troupe::test::settings<std::size_t>({1, 4})));
+  check_at_a_hundred_places(search, gangs);
 }
 
 TEST_CASE("each searcher, interrupted at a hundred places, suggests as if it never had been",
-          "[tune][resume][journal]") {
+          "[tune][resume][journal][alone]") {
   const auto search = GENERATE(from_range(searchers()));
-  check_at_a_hundred_places(search);
+  const auto gangs = GENERATE(from_range(troupe::test::settings<std::size_t>({4, 1})));
+  check_at_a_hundred_places(search, gangs);
 }
 
 }  // namespace interruption_test
