@@ -17,9 +17,9 @@ namespace troupe::launch {
 /// tar(1) as it packs: its archive and its complaints come through pipes. One thread uses it.
 class Packing {
  public:
-  /// Throws Refused where there is no tar, and where there are no pipes.
+  /// Throws Refused where tar is not installed, or no more pipes can be made.
   explicit Packing(std::vector<std::string> arguments);
-  /// Ends it, where it still runs.
+  /// Kills tar if it still runs.
   ~Packing();
   Packing(const Packing&) = delete;
   Packing& operator=(const Packing&) = delete;
@@ -32,7 +32,7 @@ class Packing {
   int end();
   /// The first 2,000 bytes of what it said, without line ends behind it.
   std::string complaint() const;
-  /// Its last line; empty where it said more than is kept.
+  /// The last line of the complaint; empty if tar wrote more than kMostKept bytes.
   std::string last_line() const;
 
  private:

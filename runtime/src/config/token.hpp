@@ -17,7 +17,7 @@ std::string default_token_file();
 /// Where the head of this machine's last `troupe head` wrote its address.
 std::string address_file();
 /// What stands there: the address of a head of this machine, which lives or was killed. Empty: none.
-/// Throws Refused where nobody can say where that file is, as state_directory() does.
+/// Throws Refused if neither $XDG_STATE_HOME nor a home directory is known, as state_directory() does.
 std::string known_head();
 
 /// Reads the file, or makes it with a fresh token. Throws Refused where it is readable by others,
