@@ -97,6 +97,12 @@ struct Broken final : Communicator {
   void do_all_reduce(void*, std::size_t, DataType, ReduceOp) override { fail(); }
   void do_broadcast(void*, std::size_t, DataType, int) override { fail(); }
   void do_all_gather(const void*, void*, std::size_t, DataType) override { fail(); }
+  void do_all_gather_parts(const void*, void*, std::span<const std::size_t>, DataType) override {
+    fail();
+  }
+  void do_reduce(const void*, void*, std::size_t, DataType, ReduceOp, int) override { fail(); }
+  void do_gather(const void*, void*, std::size_t, DataType, int) override { fail(); }
+  void do_scatter(const void*, void*, std::size_t, DataType, int) override { fail(); }
   void do_reduce_scatter(const void*, void*, std::size_t, DataType, ReduceOp) override { fail(); }
   void do_all_to_all(const void*, void*, std::size_t, DataType) override { fail(); }
   void do_send(const void*, std::size_t, DataType, int) override { fail(); }

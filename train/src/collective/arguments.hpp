@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <span>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -33,6 +35,18 @@ inline void check_op(DataType type, ReduceOp op, const char* call) {
         fmt::format("{}: an average of {} would be rounded; sum, and divide as you need it", call,
                     name_of(type)));
   }
+}
+
+/// For each rank how many elements it has.
+inline void check_counts(std::span<const std::size_t> counts, const Communicator& comm,
+                         const void* in, const void* out, DataType type, const char* call) {
+  if (counts.size() != static_cast<std::size_t>(comm.size())) {
+    throw std::invalid_argument(fmt::format("{}: {} counts for {} ranks; give one for each rank",
+                                            call, counts.size(), comm.size()));
+  }
+  for (const auto count : counts) check_buffer(&count, count, type, comm.size(), call);
+  check_buffer(in, counts[static_cast<std::size_t>(comm.rank())], type, 1, call);
+  check_buffer(out, std::accumulate(counts.begin(), counts.end(), std::size_t{0}), type, 1, call);
 }
 
 inline void check_peer(int peer, const Communicator& comm, const char* call) {

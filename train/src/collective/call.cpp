@@ -36,6 +36,14 @@ const char* name_of(CallKind kind) {
       return "allocate";
     case CallKind::AllToAll:
       return "all_to_all";
+    case CallKind::AllGatherParts:
+      return "all_gather";
+    case CallKind::Reduce:
+      return "reduce";
+    case CallKind::Gather:
+      return "gather";
+    case CallKind::Scatter:
+      return "scatter";
     case CallKind::Split:
       return "split";
     case CallKind::Send:
@@ -60,7 +68,16 @@ std::string arguments_of(const Announcement& what) {
     case CallKind::ReduceScatter:
       return fmt::format(" of {} {} ({})", what.count, name_of(what.type), name_of(what.op));
     case CallKind::Broadcast:
+    case CallKind::Scatter:
       return fmt::format(" of {} {} from rank {}", what.count, name_of(what.type), what.root);
+    case CallKind::Gather:
+      return fmt::format(" of {} {} to rank {}", what.count, name_of(what.type), what.root);
+    case CallKind::Reduce:
+      return fmt::format(" of {} {} ({}) to rank {}", what.count, name_of(what.type),
+                         name_of(what.op), what.root);
+    case CallKind::AllGatherParts:
+      return fmt::format(" of {} {} in unequal parts (number {:x} of all such)", what.count,
+                         name_of(what.type), static_cast<std::uint32_t>(what.root));
     case CallKind::AllGather:
     case CallKind::AllToAll:
       return fmt::format(" of {} {}", what.count, name_of(what.type));

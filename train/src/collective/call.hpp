@@ -25,6 +25,10 @@ enum class CallKind : std::uint8_t {
   Barrier,
   Allocate,
   AllToAll,
+  AllGatherParts,
+  Reduce,
+  Gather,
+  Scatter,
   Split,
   Send,  ///< these two between two ranks
   Recv,
@@ -40,7 +44,9 @@ struct Announcement {
   DataType type = DataType::UInt8;
   ReduceOp op = ReduceOp::Sum;
   std::uint8_t unused = 0;
-  std::int32_t root = 0;  ///< or the other rank of a Send or Recv
+  /// Or the other rank of a Send or Recv; of an AllGatherParts what tells the counts of all ranks from
+  /// others with the same sum.
+  std::int32_t root = 0;
   friend bool operator==(const Announcement&, const Announcement&) = default;
 };
 

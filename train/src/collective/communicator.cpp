@@ -83,6 +83,35 @@ void Communicator::all_gather(const void* in, void* out, std::size_t count, Data
   do_all_gather(in, out, count, type);
 }
 
+void Communicator::all_gather(const void* in, void* out, std::span<const std::size_t> counts,
+                              DataType type) {
+  check_counts(counts, *this, in, out, type, "all_gather");
+  do_all_gather_parts(in, out, counts, type);
+}
+
+void Communicator::reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
+                          int root) {
+  check_root(root, *this, "reduce");
+  check_buffer(in, count, type, 1, "reduce");
+  if (rank() == root) check_buffer(out, count, type, 1, "reduce");
+  check_op(type, op, "reduce");
+  do_reduce(in, out, count, type, op, root);
+}
+
+void Communicator::gather(const void* in, void* out, std::size_t count, DataType type, int root) {
+  check_root(root, *this, "gather");
+  check_buffer(in, count, type, size(), "gather");
+  if (rank() == root) check_buffer(out, count, type, size(), "gather");
+  do_gather(in, out, count, type, root);
+}
+
+void Communicator::scatter(const void* in, void* out, std::size_t count, DataType type, int root) {
+  check_root(root, *this, "scatter");
+  if (rank() == root) check_buffer(in, count, type, size(), "scatter");
+  check_buffer(out, count, type, size(), "scatter");
+  do_scatter(in, out, count, type, root);
+}
+
 void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
                                   ReduceOp op) {
   check_buffer(in, count, type, size(), "reduce_scatter");

@@ -6,9 +6,12 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <numeric>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -203,6 +206,50 @@ Work WorkQueue::all_gather(const void* in, void* out, std::size_t count, DataTyp
   return Work(
       thread_->begin({.count = count, .kind = CallKind::AllGather, .type = type},
                      [&comm, in, out, count, type] { comm.all_gather(in, out, count, type); }));
+}
+
+Work WorkQueue::all_gather(const void* in, void* out, std::span<const std::size_t> counts,
+                           DataType type) {
+  auto& comm = thread_->communicator();
+  check_counts(counts, comm, in, out, type, "all_gather");
+  std::vector<std::size_t> own(counts.begin(), counts.end());
+  const auto all = std::accumulate(own.begin(), own.end(), std::size_t{0});
+  return Work(thread_->begin({.count = all, .kind = CallKind::AllGather, .type = type},
+                             [&comm, in, out, own = std::move(own), type] {
+                               comm.all_gather(in, out, std::span(own), type);
+                             }));
+}
+
+Work WorkQueue::reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
+                       int root) {
+  auto& comm = thread_->communicator();
+  check_root(root, comm, "reduce");
+  check_buffer(in, count, type, 1, "reduce");
+  if (comm.rank() == root) check_buffer(out, count, type, 1, "reduce");
+  check_op(type, op, "reduce");
+  return Work(thread_->begin(
+      {.count = count, .kind = CallKind::Reduce, .type = type, .op = op, .root = root},
+      [&comm, in, out, count, type, op, root] { comm.reduce(in, out, count, type, op, root); }));
+}
+
+Work WorkQueue::gather(const void* in, void* out, std::size_t count, DataType type, int root) {
+  auto& comm = thread_->communicator();
+  check_root(root, comm, "gather");
+  check_buffer(in, count, type, comm.size(), "gather");
+  if (comm.rank() == root) check_buffer(out, count, type, comm.size(), "gather");
+  return Work(thread_->begin(
+      {.count = count, .kind = CallKind::Gather, .type = type, .root = root},
+      [&comm, in, out, count, type, root] { comm.gather(in, out, count, type, root); }));
+}
+
+Work WorkQueue::scatter(const void* in, void* out, std::size_t count, DataType type, int root) {
+  auto& comm = thread_->communicator();
+  check_root(root, comm, "scatter");
+  if (comm.rank() == root) check_buffer(in, count, type, comm.size(), "scatter");
+  check_buffer(out, count, type, comm.size(), "scatter");
+  return Work(thread_->begin(
+      {.count = count, .kind = CallKind::Scatter, .type = type, .root = root},
+      [&comm, in, out, count, type, root] { comm.scatter(in, out, count, type, root); }));
 }
 
 Work WorkQueue::reduce_scatter(const void* in, void* out, std::size_t count, DataType type,

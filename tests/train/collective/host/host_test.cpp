@@ -81,6 +81,57 @@ void check_every_type(Communicator& comm, std::size_t count) {
   check_all_reduce<std::int64_t>(comm, DataType::Int64, ReduceOp::Product, count);
 }
 
+/// Buffers that are root's alone are null elsewhere.
+void check_to_and_from_one(Communicator& comm, std::size_t count) {
+  const int ranks = comm.size();
+  const auto width = static_cast<std::size_t>(ranks);
+  std::vector<std::int64_t> mine(count);
+  for (std::size_t i = 0; i < count; ++i) mine[i] = value(comm.rank(), i);
+  for (int root = 0; root < ranks; ++root) {
+    const bool is_root = comm.rank() == root;
+    const auto said = [&](const char* what) {
+      return [=] { return fmt::format("{} of {}, root {}", what, count, root); };
+    };
+    std::vector<std::int64_t> sum(is_root ? count : 0), all(is_root ? count * width : 0);
+    const auto null_elsewhere = [&](auto& data) { return is_root ? data.data() : nullptr; };
+    comm.reduce(mine.data(), null_elsewhere(sum), count, DataType::Int64, ReduceOp::Sum, root);
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      expect(sum[i] == expected(ReduceOp::Sum, ranks, i), said("reduce"));
+    comm.gather(mine.data(), null_elsewhere(all), count, DataType::Int64, root);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      expect(all[i] == value(static_cast<int>(i / std::max<std::size_t>(count, 1)), i % count),
+             said("gather"));
+      all[i] += root;
+    }
+    std::vector<std::int64_t> part(count, -1);
+    comm.scatter(null_elsewhere(all), part.data(), count, DataType::Int64, root);
+    for (std::size_t i = 0; i < count; ++i) expect(part[i] == mine[i] + root, said("scatter"));
+  }
+  std::vector<double> in_place(count);
+  for (std::size_t i = 0; i < count; ++i) in_place[i] = value(comm.rank(), i);
+  comm.reduce(in_place.data(), in_place.data(), count, DataType::Float64, ReduceOp::Max, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_root = comm.rank() == 0;
+    expect(in_place[i] == (is_root ? expected(ReduceOp::Max, ranks, i) : value(comm.rank(), i)),
+           [] { return "reduce in place"; });
+  }
+}
+
+void check_unequal_parts(Communicator& comm, std::size_t unit) {
+  // One rank has nothing, and the others more and more.
+  std::vector<std::size_t> counts;
+  for (int r = 0; r < comm.size(); ++r) counts.push_back(unit * static_cast<std::size_t>(r));
+  std::vector<std::int32_t> mine(counts[static_cast<std::size_t>(comm.rank())]);
+  for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = value(comm.rank(), i);
+  std::vector<std::int32_t> all(std::accumulate(counts.begin(), counts.end(), std::size_t{0}), -1);
+  comm.all_gather(mine.data(), all.data(), counts, DataType::Int32);
+  const auto* at = all.data();
+  for (int r = 0; r < comm.size(); ++r) {
+    for (std::size_t i = 0; i < counts[static_cast<std::size_t>(r)]; ++i, ++at)
+      expect(*at == value(r, i), [&] { return fmt::format("{} of rank {}", i, r); });
+  }
+}
+
 void check_others(Communicator& comm, std::size_t count) {
   const int ranks = comm.size();
   const auto width = static_cast<std::size_t>(ranks);
@@ -113,6 +164,7 @@ void check_others(Communicator& comm, std::size_t count) {
     expect(part[i] == expected(ReduceOp::Sum, ranks, index),
            [&] { return fmt::format("reduce_scatter: element {}", i); });
   }
+  check_to_and_from_one(comm, count);
   comm.barrier();
 }
 
@@ -125,6 +177,7 @@ void check_everything(GangContext& gang, HostOptions options, std::size_t most =
   for (std::size_t count : {std::size_t{65537}, most})
     check_all_reduce<float>(*comm, DataType::Float32, ReduceOp::Average, count);
   check_others(*comm, 20001);
+  for (std::size_t unit : {0, 1, 77, 20001}) check_unequal_parts(*comm, unit);
 }
 
 }  // namespace
@@ -145,6 +198,63 @@ TEST_CASE("collectives over several nodes equal plain loops", "[train][collectiv
   const auto [ranks, nodes] = GENERATE(table<int, int>({{2, 2}, {4, 2}, {5, 3}, {3, 3}}));
   CHECK(failures(ForkedGang::on_nodes(ranks, nodes).run([](GangContext& gang) {
           check_everything(gang, {});
+        })) == "");
+}
+
+TEST_CASE("what ranks gather in unequal parts is as unequal on all of them",
+          "[train][collective][ring]") {
+  const auto gang = GENERATE(ForkedGang::on_one_node(2), ForkedGang::on_nodes(2, 2));
+  const auto outcomes = gang.run([](GangContext& context) {
+    auto comm = make_host_communicator(context);
+    const std::vector<float> in(5);
+    std::vector<float> out(7);
+    const auto mine =
+        comm->rank() == 0 ? std::vector<std::size_t>{2, 5} : std::vector<std::size_t>{5, 2};
+    comm->all_gather(in.data(), out.data(), mine, DataType::Float32);
+  });
+  for (const auto& outcome : outcomes) {
+    CHECK_THAT(outcome.message, Catch::Contains("the ranks made different calls") &&
+                                    Catch::Contains("all_gather of 7 float32 in unequal parts"));
+  }
+}
+
+TEST_CASE("what cannot be gathered, reduced or scattered is refused and ends nothing",
+          "[train][collective]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
+          auto comm = make_host_communicator(context);
+          std::vector<float> data(4);
+          auto* some = data.data();
+          constexpr auto kFloat = DataType::Float32;
+          const auto refused = [](const auto& call, const std::string& why) {
+            try {
+              call();
+            } catch (const std::invalid_argument& error) {
+              return expect(error.what() == why, std::string(error.what()));
+            }
+            expect(false, why);
+          };
+          const std::vector<std::size_t> one{4}, two{2, 2};
+          refused([&] { comm->all_gather(some, some, one, kFloat); },
+                  "all_gather: 1 counts for 2 ranks; give one for each rank");
+          refused([&] { comm->all_gather(some, nullptr, two, kFloat); },
+                  "all_gather: a null buffer for 4 elements of float32");
+          refused([&] { comm->reduce(some, some, 4, kFloat, ReduceOp::Sum, 2); },
+                  "reduce: root 2 is none of the ranks 0 to 1");
+          refused([&] { comm->reduce(some, nullptr, 4, kFloat, ReduceOp::Sum, comm->rank()); },
+                  "reduce: a null buffer for 4 elements of float32");
+          refused([&] { comm->gather(some, nullptr, 2, kFloat, comm->rank()); },
+                  "gather: a null buffer for 2 elements of float32");
+          refused([&] { comm->gather(some, some, 2, kFloat, -1); },
+                  "gather: root -1 is none of the ranks 0 to 1");
+          refused([&] { comm->scatter(nullptr, some, 2, kFloat, comm->rank()); },
+                  "scatter: a null buffer for 2 elements of float32");
+          std::vector<std::int64_t> whole(2);
+          refused(
+              [&] {
+                comm->reduce(whole.data(), whole.data(), 2, DataType::Int64, ReduceOp::Average, 0);
+              },
+              "reduce: an average of int64 would be rounded; sum, and divide as you need it");
+          comm->barrier();
         })) == "");
 }
 

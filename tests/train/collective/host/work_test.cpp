@@ -34,6 +34,7 @@ std::vector<float> numbers(int rank, std::size_t count) {
 /// begun before the first is waited for.
 struct Results {
   std::vector<float> summed, broadcast, gathered, scattered, dealt;
+  std::vector<float> unequal, reduced, collected, given;
   friend bool operator==(const Results&, const Results&) = default;
 };
 
@@ -43,7 +44,21 @@ Results inputs(const Communicator& comm) {
           .broadcast = numbers(comm.rank() + 7, kCount),
           .gathered = std::vector<float>(kCount * ranks),
           .scattered = std::vector<float>(kCount),
-          .dealt = std::vector<float>(kCount * ranks)};
+          .dealt = std::vector<float>(kCount * ranks),
+          .unequal = std::vector<float>(kCount * ranks),
+          .reduced = std::vector<float>(kCount),
+          .collected = std::vector<float>(kCount * ranks),
+          .given = std::vector<float>(kCount)};
+}
+
+/// Of unequal parts, which together are as large as equal ones.
+std::vector<std::size_t> counts_of(const Communicator& comm) {
+  std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()), kCount);
+  if (comm.size() > 1) {
+    counts.front() += 1000;
+    counts.back() -= 1000;
+  }
+  return counts;
 }
 
 Results by_calls(Communicator& comm) {
@@ -55,6 +70,10 @@ Results by_calls(Communicator& comm) {
   comm.all_gather(mine.data(), results.gathered.data(), kCount, kFloat);
   comm.reduce_scatter(whole.data(), results.scattered.data(), kCount, kFloat, ReduceOp::Average);
   comm.all_to_all(whole.data(), results.dealt.data(), kCount, kFloat);
+  comm.all_gather(whole.data(), results.unequal.data(), counts_of(comm), kFloat);
+  comm.reduce(mine.data(), results.reduced.data(), kCount, kFloat, ReduceOp::Max, 0);
+  comm.gather(mine.data(), results.collected.data(), kCount, kFloat, comm.size() - 1);
+  comm.scatter(whole.data(), results.given.data(), kCount, kFloat, 0);
   return results;
 }
 
@@ -70,7 +89,11 @@ Results by_works(Communicator& comm) {
       queue.barrier(),
       queue.reduce_scatter(whole.data(), results.scattered.data(), kCount, kFloat,
                            ReduceOp::Average),
-      queue.all_to_all(whole.data(), results.dealt.data(), kCount, kFloat)};
+      queue.all_to_all(whole.data(), results.dealt.data(), kCount, kFloat),
+      queue.all_gather(whole.data(), results.unequal.data(), counts_of(comm), kFloat),
+      queue.reduce(mine.data(), results.reduced.data(), kCount, kFloat, ReduceOp::Max, 0),
+      queue.gather(mine.data(), results.collected.data(), kCount, kFloat, comm.size() - 1),
+      queue.scatter(whole.data(), results.given.data(), kCount, kFloat, 0)};
   works.back().wait();
   for (const auto& work : works) expect(work.done(), "works are done in their order (rule 1)");
   expect(queue.pending() == 0, "none is left");

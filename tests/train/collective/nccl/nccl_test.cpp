@@ -213,6 +213,20 @@ TEST_CASE("every collective of NCCL gives what the host communicator gives, for 
             check("all_gather", [](auto& comm, auto* in, auto* out, auto count, auto each) {
               comm.all_gather(in, out, count, each);
             });
+            check("all_gather (parts)", [](auto& comm, auto* in, auto* out, auto count, auto each) {
+              std::vector<std::size_t> counts(static_cast<std::size_t>(comm.size()), count);
+              counts.front() = 0;
+              comm.all_gather(in, out, counts, each);
+            });
+            check("reduce", [](auto& comm, auto* in, auto* out, auto count, auto each) {
+              comm.reduce(in, out, count, each, ReduceOp::Sum, 1);
+            });
+            check("gather", [](auto& comm, auto* in, auto* out, auto count, auto each) {
+              comm.gather(in, out, count, each, 0);
+            });
+            check("scatter", [](auto& comm, auto* in, auto* out, auto count, auto each) {
+              comm.scatter(in, out, count, each, 1);
+            });
             check("reduce_scatter", [](auto& comm, auto* in, auto* out, auto count, auto each) {
               comm.reduce_scatter(in, out, count, each, ReduceOp::Sum);
             });

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include <troupe/train/communicator.hpp>
 
@@ -71,9 +72,14 @@ class WorkQueue {
   Work all_reduce(void* data, std::size_t count, DataType type, ReduceOp op = ReduceOp::Sum);
   Work broadcast(void* data, std::size_t count, DataType type, int root);
   Work all_gather(const void* in, void* out, std::size_t count, DataType type);
+  /// `counts` are copied.
+  Work all_gather(const void* in, void* out, std::span<const std::size_t> counts, DataType type);
   Work reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
                       ReduceOp op = ReduceOp::Sum);
   Work all_to_all(const void* in, void* out, std::size_t count, DataType type);
+  Work reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, int root);
+  Work gather(const void* in, void* out, std::size_t count, DataType type, int root);
+  Work scatter(const void* in, void* out, std::size_t count, DataType type, int root);
   Work barrier();
 
   /// Works that are begun and not over.

@@ -170,7 +170,8 @@ void HostCommunicator::do_all_reduce(void* data, std::size_t count, DataType typ
     } else {
       meet();
     }
-    reduce_staged(static_cast<std::byte*>(data), count, type, op);
+    auto* const in_place = static_cast<std::byte*>(data);
+    reduce_staged(in_place, in_place, count, type, op);
   });
 }
 
@@ -181,7 +182,7 @@ void HostCommunicator::reduce_posts(void* data, std::size_t count, DataType type
   inputs_.clear();
   for (int r = 0; r < size(); ++r) inputs_.push_back(group_->post(r, call).data);
   void* const outs[] = {data};
-  reduce(outs, inputs_, count, type, op, size());
+  train::reduce(outs, inputs_, count, type, op, size());
 }
 
 void HostCommunicator::reduce_in_place(LocalGroup::Place place, std::size_t count, DataType type,
@@ -195,24 +196,24 @@ void HostCommunicator::reduce_in_place(LocalGroup::Place place, std::size_t coun
   for (std::size_t r = 0; r < ranks; ++r)
     slices[r] = regions_.at(place, static_cast<int>(r)) + from * element;
   std::vector<const void*> in(slices.begin(), slices.end());
-  reduce(slices, in, to - from, type, op, size());
+  train::reduce(slices, in, to - from, type, op, size());
   group_->wait_all(group_->arrive());
 }
 
 // Chunk k + 1 is copied in before chunk k is reduced, so that a rank that is early has something to
 // do. Its stage was last read for chunk k - 1, whose reduction everybody had finished when this
 // rank copied it out.
-void HostCommunicator::reduce_staged(std::byte* data, std::size_t count, DataType type,
-                                     ReduceOp op) {
+void HostCommunicator::reduce_staged(const std::byte* in, std::byte* out, std::size_t count,
+                                     DataType type, ReduceOp op) {
   const auto element = size_of(type);
   const auto per_chunk = group_->chunk_bytes() / element;
   const auto chunks = (count + per_chunk - 1) / per_chunk;
   const auto first = chunks_;
   chunks_ += chunks;
   auto elements = [&](std::size_t k) { return std::min(per_chunk, count - k * per_chunk); };
-  auto at = [&](std::size_t k) { return data + k * per_chunk * element; };
+  auto offset = [&](std::size_t k) { return k * per_chunk * element; };
   auto copy_in = [&](std::size_t k) {
-    std::memcpy(group_->stage(group_->rank(), first + k), at(k), elements(k) * element);
+    std::memcpy(group_->stage(group_->rank(), first + k), in + offset(k), elements(k) * element);
     return group_->arrive();
   };
 
@@ -223,7 +224,8 @@ void HostCommunicator::reduce_staged(std::byte* data, std::size_t count, DataTyp
     reduce_slice(first + k, elements(k), type, op);
     group_->wait_all(group_->arrive());
     leader_phase([&] { reduce_over_ring(first + k, elements(k), type, op); });
-    std::memcpy(at(k), group_->result(first + k), elements(k) * element);
+    if (out != nullptr)
+      std::memcpy(out + offset(k), group_->result(first + k), elements(k) * element);
     if (k + 1 < chunks && has_ring_) copied = copy_in(k + 1);
   }
 }
@@ -238,7 +240,7 @@ void HostCommunicator::reduce_slice(std::uint64_t chunk, std::size_t count, Data
   void* const outs[] = {group_->result(chunk) + from * element};
   // Across nodes the sum is divided on the ring, once it is whole.
   const auto here = has_ring_ && op == ReduceOp::Average ? ReduceOp::Sum : op;
-  reduce(outs, staged(chunk, from * element), to - from, type, here, size());
+  train::reduce(outs, staged(chunk, from * element), to - from, type, here, size());
 }
 
 std::span<const void* const> HostCommunicator::staged(std::uint64_t chunk, std::size_t offset) {
@@ -263,14 +265,21 @@ void HostCommunicator::reduce_over_ring(std::uint64_t chunk, std::size_t count, 
 
 // ---- the others ---------------------------------------------------------------------------------
 
+int HostCommunicator::source_of(int root) const {
+  const auto& locals = ranks_of_node_[static_cast<std::size_t>(gang_.node_rank())];
+  const auto found = std::find(locals.begin(), locals.end(), root);
+  return found == locals.end() ? 0 : static_cast<int>(found - locals.begin());
+}
+
+void HostCommunicator::broadcast_over_ring(std::uint64_t chunk, std::size_t bytes, int root) {
+  const int node = gang_.node_ranks()[static_cast<std::size_t>(root)];
+  leader_phase([&] { ring_->broadcast({group_->stage(source_of(root), chunk), bytes}, node); });
+}
+
 void HostCommunicator::do_broadcast(void* data, std::size_t count, DataType type, int root) {
   run({.count = count, .kind = CallKind::Broadcast, .type = type, .root = root}, [&] {
     const auto bytes = count * size_of(type);
-    const int root_node = gang_.node_ranks()[static_cast<std::size_t>(root)];
-    const auto& locals = ranks_of_node_[static_cast<std::size_t>(gang_.node_rank())];
-    const bool here = root_node == gang_.node_rank();
-    const int source =
-        here ? static_cast<int>(std::find(locals.begin(), locals.end(), root) - locals.begin()) : 0;
+    const int source = source_of(root);
     meet();
     for (std::size_t at = 0; at < bytes; at += group_->chunk_bytes()) {
       const auto chunk = chunks_++;
@@ -278,59 +287,10 @@ void HostCommunicator::do_broadcast(void* data, std::size_t count, DataType type
       auto* mine = static_cast<std::byte*>(data) + at;
       if (rank() == root) std::memcpy(group_->stage(source, chunk), mine, length);
       group_->wait_all(group_->arrive());
-      leader_phase([&] { ring_->broadcast({group_->stage(source, chunk), length}, root_node); });
+      broadcast_over_ring(chunk, length, root);
       if (rank() != root) std::memcpy(mine, group_->stage(source, chunk), length);
     }
   });
-}
-
-void HostCommunicator::do_all_gather(const void* in, void* out, std::size_t count, DataType type) {
-  run({.count = count, .kind = CallKind::AllGather, .type = type}, [&] {
-    const auto bytes = count * size_of(type);
-    // With a ring, the parts of all ranks lie in one result.
-    const auto step = has_ring_ ? group_->chunk_bytes() / static_cast<std::size_t>(size())
-                                : group_->chunk_bytes();
-    meet();
-    for (std::size_t at = 0; at < bytes; at += step) {
-      gather_chunk(static_cast<const std::byte*>(in) + at, static_cast<std::byte*>(out) + at, bytes,
-                   std::min(step, bytes - at));
-    }
-  });
-}
-
-void HostCommunicator::gather_chunk(const std::byte* in, std::byte* out, std::size_t stride,
-                                    std::size_t bytes) {
-  const auto chunk = chunks_++;
-  std::memcpy(group_->stage(group_->rank(), chunk), in, bytes);
-  group_->wait_all(group_->arrive());
-  if (!has_ring_) {
-    for (int r = 0; r < size(); ++r)
-      std::memcpy(out + static_cast<std::size_t>(r) * stride, group_->stage(r, chunk), bytes);
-    return;
-  }
-  leader_phase([&] { gather_over_ring(chunk, bytes); });
-  const auto* part = group_->result(chunk);
-  for (const auto& ranks : ranks_of_node_) {
-    for (int r : ranks) {
-      std::memcpy(out + static_cast<std::size_t>(r) * stride, part, bytes);
-      part += bytes;
-    }
-  }
-}
-
-// The result holds the ranks' parts in the order of nodes, so that each node's are one block.
-void HostCommunicator::gather_over_ring(std::uint64_t chunk, std::size_t bytes) {
-  std::vector<std::span<std::byte>> blocks;
-  auto* at = group_->result(chunk);
-  for (const auto& ranks : ranks_of_node_) {
-    blocks.emplace_back(at, ranks.size() * bytes);
-    at += ranks.size() * bytes;
-  }
-  auto own = blocks[static_cast<std::size_t>(gang_.node_rank())];
-  for (int r = 0; r < group_->size(); ++r) {
-    std::memcpy(own.data() + static_cast<std::size_t>(r) * bytes, group_->stage(r, chunk), bytes);
-  }
-  ring_->all_gather(blocks);
 }
 
 void HostCommunicator::do_reduce_scatter(const void* in, void* out, std::size_t count,
@@ -366,7 +326,7 @@ void HostCommunicator::scatter_chunk(const std::byte* in, std::byte* out, std::s
     return;
   }
   void* const outs[] = {out};
-  reduce(outs, staged(chunk, me * bytes), count, type, op, size());
+  train::reduce(outs, staged(chunk, me * bytes), count, type, op, size());
 }
 
 std::unique_ptr<Communicator> make_host_communicator(GangContext& gang, HostOptions options) {

@@ -43,9 +43,15 @@ class HostCommunicator final : public Communicator {
   void do_all_reduce(void* data, std::size_t count, DataType type, ReduceOp op) override;
   void do_broadcast(void* data, std::size_t count, DataType type, int root) override;
   void do_all_gather(const void* in, void* out, std::size_t count, DataType type) override;
+  void do_all_gather_parts(const void* in, void* out, std::span<const std::size_t> counts,
+                           DataType type) override;
   void do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
                          ReduceOp op) override;
 
+  void do_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
+                 int root) override;
+  void do_gather(const void* in, void* out, std::size_t count, DataType type, int root) override;
+  void do_scatter(const void* in, void* out, std::size_t count, DataType type, int root) override;
   void do_all_to_all(const void* in, void* out, std::size_t count, DataType type) override;
   void do_send(const void* data, std::size_t count, DataType type, int to) override;
   void do_recv(void* data, std::size_t count, DataType type, int from) override;
@@ -74,15 +80,30 @@ class HostCommunicator final : public Communicator {
 
   void reduce_posts(void* data, std::size_t count, DataType type, ReduceOp op);
   void reduce_in_place(LocalGroup::Place place, std::size_t count, DataType type, ReduceOp op);
-  void reduce_staged(std::byte* data, std::size_t count, DataType type, ReduceOp op);
+  /// `out`: nullptr where this rank does not want the result.
+  void reduce_staged(const std::byte* in, std::byte* out, std::size_t count, DataType type,
+                     ReduceOp op);
   void reduce_slice(std::uint64_t chunk, std::size_t count, DataType type, ReduceOp op);
   void reduce_over_ring(std::uint64_t chunk, std::size_t count, DataType type, ReduceOp op);
   /// What the node's ranks have copied in, each from `offset` bytes on. Valid until the next call.
   std::span<const void* const> staged(std::uint64_t chunk, std::size_t offset);
-  void gather_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes);
+  /// The bytes of each rank in what is gathered, and where they begin there.
+  struct Parts {
+    std::vector<std::size_t> bytes;
+    std::vector<std::size_t> offsets;
+    std::size_t largest = 0;
+  };
+  Parts equal_parts(std::size_t bytes) const;
+  /// `out`: nullptr where this rank does not want it.
+  void gather_parts(const std::byte* in, std::byte* out, const Parts& parts);
+  void gather_chunk(const std::byte* in, std::byte* out, const Parts& parts, std::size_t at,
+                    std::size_t step);
   void scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count,
                      DataType type, ReduceOp op);
-  void gather_over_ring(std::uint64_t chunk, std::size_t bytes);
+  void gather_over_ring(std::uint64_t chunk, const std::vector<std::size_t>& lengths);
+  /// Whose stage of this node has what `root` sends: its own, or where it is elsewhere the leader's.
+  int source_of(int root) const;
+  void broadcast_over_ring(std::uint64_t chunk, std::size_t bytes, int root);
   void deal_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes);
   bool is_leader() const { return group_->rank() == 0; }
 

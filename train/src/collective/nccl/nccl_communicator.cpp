@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include <fmt/format.h>
@@ -56,6 +57,17 @@ ncclRedOp_t nccl_op(ReduceOp op) {
       return ncclProd;
   }
   return ncclSum;
+}
+
+/// NCCL does as one what `fill(add)` adds. -> the first error, or how the whole is.
+template <class Fill>
+ncclResult_t together(Fill fill) {
+  auto state = ncclGroupStart();
+  fill([&state](ncclResult_t each) {
+    if (state == ncclSuccess && each != ncclInProgress) state = each;
+  });
+  const auto ended = ncclGroupEnd();
+  return state == ncclSuccess ? ended : state;
 }
 
 /// Spins, then pauses, until `done` or `leave` throws.
@@ -347,17 +359,64 @@ void NcclCommunicator::do_all_to_all(const void* in, void* out, std::size_t coun
     const auto bytes = count * size_of(type);
     const auto* from = static_cast<const std::byte*>(in);
     auto* to = static_cast<std::byte*>(out);
-    auto state = ncclGroupStart();
-    for (int r = 0; r < size(); ++r) {
-      const auto part = static_cast<std::size_t>(r) * bytes;
-      for (auto each :
-           {ncclSend(from + part, count, nccl_type(type), r, comm_.get(), stream_.get()),
-            ncclRecv(to + part, count, nccl_type(type), r, comm_.get(), stream_.get())}) {
-        if (state == ncclSuccess && each != ncclInProgress) state = each;
+    return together([&](const auto& add) {
+      for (int r = 0; r < size(); ++r) {
+        const auto part = static_cast<std::size_t>(r) * bytes;
+        add(ncclSend(from + part, count, nccl_type(type), r, comm_.get(), stream_.get()));
+        add(ncclRecv(to + part, count, nccl_type(type), r, comm_.get(), stream_.get()));
       }
-    }
-    const auto ended = ncclGroupEnd();
-    return state == ncclSuccess ? ended : state;
+    });
+  });
+}
+
+void NcclCommunicator::do_all_gather_parts(const void* in, void* out,
+                                           std::span<const std::size_t> counts, DataType type) {
+  const auto all = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  run({.count = all, .kind = CallKind::AllGatherParts, .type = type}, [&] {
+    auto* to = static_cast<std::byte*>(out);
+    return together([&](const auto& add) {
+      for (int r = 0; r < size(); ++r) {
+        const auto count = counts[static_cast<std::size_t>(r)];
+        add(ncclBroadcast(in, to, count, nccl_type(type), r, comm_.get(), stream_.get()));
+        to += count * size_of(type);
+      }
+    });
+  });
+}
+
+void NcclCommunicator::do_reduce(const void* in, void* out, std::size_t count, DataType type,
+                                 ReduceOp op, int root) {
+  run({.count = count, .kind = CallKind::Reduce, .type = type, .op = op, .root = root}, [&] {
+    return ncclReduce(in, out, count, nccl_type(type), nccl_op(op), root, comm_.get(),
+                      stream_.get());
+  });
+}
+
+void NcclCommunicator::do_gather(const void* in, void* out, std::size_t count, DataType type,
+                                 int root) {
+  run({.count = count, .kind = CallKind::Gather, .type = type, .root = root}, [&] {
+    const auto bytes = count * size_of(type);
+    return together([&](const auto& add) {
+      add(ncclSend(in, count, nccl_type(type), root, comm_.get(), stream_.get()));
+      for (int r = 0; rank() == root && r < size(); ++r) {
+        auto* part = static_cast<std::byte*>(out) + static_cast<std::size_t>(r) * bytes;
+        add(ncclRecv(part, count, nccl_type(type), r, comm_.get(), stream_.get()));
+      }
+    });
+  });
+}
+
+void NcclCommunicator::do_scatter(const void* in, void* out, std::size_t count, DataType type,
+                                  int root) {
+  run({.count = count, .kind = CallKind::Scatter, .type = type, .root = root}, [&] {
+    const auto bytes = count * size_of(type);
+    return together([&](const auto& add) {
+      for (int r = 0; rank() == root && r < size(); ++r) {
+        const auto* part = static_cast<const std::byte*>(in) + static_cast<std::size_t>(r) * bytes;
+        add(ncclSend(part, count, nccl_type(type), r, comm_.get(), stream_.get()));
+      }
+      add(ncclRecv(out, count, nccl_type(type), root, comm_.get(), stream_.get()));
+    });
   });
 }
 

@@ -51,6 +51,12 @@ class NcclCommunicator final : public Communicator, public BackgroundReductions 
   void do_reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
                          ReduceOp op) override;
 
+  void do_all_gather_parts(const void* in, void* out, std::span<const std::size_t> counts,
+                           DataType type) override;
+  void do_reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
+                 int root) override;
+  void do_gather(const void* in, void* out, std::size_t count, DataType type, int root) override;
+  void do_scatter(const void* in, void* out, std::size_t count, DataType type, int root) override;
   void do_all_to_all(const void* in, void* out, std::size_t count, DataType type) override;
   void do_send(const void* data, std::size_t count, DataType type, int to) override;
   void do_recv(void* data, std::size_t count, DataType type, int from) override;
