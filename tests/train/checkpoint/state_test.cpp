@@ -86,6 +86,27 @@ TEST_CASE("a module is after it was saved what it was before", "[train][checkpoi
   CHECK(saved.named_parameters()["weight"].requires_grad());
 }
 
+TEST_CASE("a module keeps its types whatever floating types the file has",
+          "[train][checkpoint][state]") {
+  const auto saved = GENERATE(torch::kFloat64, torch::kFloat32, torch::kBFloat16, torch::kHalf);
+  const auto own = GENERATE(torch::kFloat64, torch::kFloat32, torch::kBFloat16, torch::kHalf);
+  const auto make = [](double value, torch::ScalarType type) {
+    return Signal(torch::full({3}, value, type), torch::full({2}, value + 1, type),
+                  torch::full({2}, static_cast<std::int64_t>(value)));
+  };
+  const Scratch scratch;
+  const auto file = scratch.path() / "module.pt";
+  save_module(make(3, saved), file);
+  auto loaded = make(9, own);
+  const auto weight = loaded.parameters()[0];
+  load_module(loaded, file, torch::kCPU);
+  CHECK(weight.is_same(loaded.parameters()[0]));
+  CHECK(weight.scalar_type() == own);
+  CHECK(torch::equal(weight, torch::full({3}, 3, own)));
+  CHECK(torch::equal(loaded.buffers()[0], torch::full({2}, 4, own)));
+  CHECK(torch::equal(loaded.buffers()[1], torch::full({2}, 3, torch::kInt64)));
+}
+
 TEST_CASE("saving a module to a full disk is an error that says so", "[train][checkpoint][state]") {
   CHECK_THROWS_WITH(save_module(plain(1), "/dev/full"),
                     Catch::Contains("cannot write /dev/full: No space left on device"));

@@ -15,6 +15,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "parallel/shown_memory.hpp"
 #include "parallel/torch_error.hpp"
 
 namespace troupe::train {
@@ -31,6 +32,55 @@ std::vector<torch::Tensor> lazy_tensors(const torch::nn::Module& module) {
   });
   return all;
 }
+
+/// While this lives, the tensors of floating point of a module have the type that they have in the
+/// archive: LibTorch's load has a tensor look at the archive's memory as at values of the tensor's own
+/// type. They are what they were before where nobody calls take_values().
+class TypesOfArchive {
+ public:
+  // Delegates, so that the destructor runs where LibTorch throws for one of the tensors.
+  TypesOfArchive(const torch::nn::Module& module, torch::serialize::InputArchive& archive)
+      : TypesOfArchive() {
+    take(module, archive);
+  }
+  ~TypesOfArchive() {
+    for (const auto& [tensor, original] : originals_) show(tensor, original);
+  }
+  TypesOfArchive(const TypesOfArchive&) = delete;
+  TypesOfArchive& operator=(const TypesOfArchive&) = delete;
+
+  /// The module was loaded: its tensors have the new values, and their own types again.
+  void take_values() {
+    for (const auto& [tensor, original] : std::exchange(originals_, {}))
+      show(tensor, tensor.detach().to(original.scalar_type()));
+  }
+
+ private:
+  TypesOfArchive() = default;
+
+  void take(const torch::nn::Module& module, torch::serialize::InputArchive& archive) {
+    for (const auto& item : module.named_parameters(/*recurse=*/false))
+      take(item.value(), archive, item.key(), false);
+    for (const auto& item : module.named_buffers(/*recurse=*/false))
+      take(item.value(), archive, item.key(), true);
+    for (const auto& child : module.named_children()) {
+      torch::serialize::InputArchive of_child;
+      if (archive.try_read(child.key(), of_child)) take(*child.value(), of_child);
+    }
+  }
+  void take(const torch::Tensor& tensor, torch::serialize::InputArchive& archive,
+            const std::string& key, bool is_buffer) {
+    torch::Tensor saved;
+    if (!tensor.defined() || !archive.try_read(key, saved, is_buffer) || !saved.defined()) return;
+    if (tensor.scalar_type() == saved.scalar_type() || !tensor.is_floating_point() ||
+        !saved.is_floating_point())
+      return;
+    originals_.emplace_back(tensor, tensor.detach());
+    show(tensor, tensor.detach().to(saved.scalar_type()));
+  }
+
+  std::vector<std::pair<torch::Tensor, torch::Tensor>> originals_;
+};
 
 /// Gives the tensor memory of its own, with the values that the tensor shows.
 void resolve(torch::Tensor& tensor) {
@@ -103,7 +153,9 @@ void load_module(torch::nn::Module& module, const fs::path& file, c10::Device de
     torch::serialize::InputArchive archive;
     archive.load_from(file.string(), device);
     for (auto& tensor : lazy_tensors(module)) resolve(tensor);
+    TypesOfArchive types(module, archive);
     module.load(archive);
+    types.take_values();
   });
 }
 

@@ -25,7 +25,8 @@ namespace troupe::train {
 /// module meanwhile: its conjugated and negated views are replaced until the file is written.
 void save_module(const torch::nn::Module& module, const std::filesystem::path& file);
 void save_optimizer(const torch::optim::Optimizer& optimizer, const std::filesystem::path& file);
-/// In place: the module keeps its parameters. A conjugated or negated view is a plain tensor then.
+/// In place: the module keeps its parameters and buffers, and these their type if both it and that in
+/// the file are of floating point. A conjugated or negated view is a plain tensor then.
 void load_module(torch::nn::Module& module, const std::filesystem::path& file, c10::Device device);
 /// `bytes`: of a file that save_optimizer wrote.
 void load_optimizer(torch::optim::Optimizer& optimizer, const std::string& bytes,
