@@ -19,7 +19,7 @@
 
 /// Training steps a second under Adam whose state is cut among the ranks (ZeRO, stage 1), also with
 /// their gradients (stage 2) and parameters (stage 3), against the same ranks with the whole of all
-/// (stage 0), and the memory that each takes.
+/// (stage 0), and the memory that each takes; in float32, and in bfloat16 with master weights.
 /// `./run bench train --peer` runs PyTorch's ZeroRedundancyOptimizer beside it.
 ///
 ///   zero_bench [ranks] [--gpus N] [--json] [--smoke]
@@ -27,12 +27,17 @@ namespace {
 
 using troupe::bench::Training;
 
+constexpr troupe::train::MixedPrecision kMixed{
+    .type = troupe::train::MixedPrecision::Type::BFloat16, .master_weights = true};
+
 /// Of one stage. Bytes are those of the rank that has most.
 struct Measured {
   double steps_per_s = 0;
   std::int64_t state_bytes = 0;  ///< of the optimizer's two averages
   std::int64_t peak_bytes = 0;   ///< of tensors on the GPU during the steps; 0 on a CPU
-  std::int64_t held_bytes = 0;   ///< of main memory between backward and step; 0 on a GPU
+  std::int64_t held_bytes =
+      0;  ///< more between backward and step than before the model; 0 on a GPU
+  std::int64_t formula_bytes = 0;  ///< what of it grows with the parameters, by the paper
   double operator_us = 0;  ///< of this thread, for an operator that makes a view of a parameter
 };
 
@@ -69,6 +74,17 @@ std::int64_t held_bytes(c10::Device device) {
   return kibibytes * 1024;
 }
 
+/// Of Adam on P parameters, 4 bytes each and as many of their gradients, or half of both and a copy of the
+/// parameters in float32 (Rajbhandari et al., SC 2020, sections 3.1 and 5).
+std::int64_t formula_bytes(std::int64_t parameters, const troupe::train::ContextOptions& options,
+                           int ranks) {
+  const int value = options.mixed_precision.master_weights ? 2 : 4;
+  const int state = 16 - 2 * value;
+  const int cut =
+      std::array{0, state, state + value, 16}.at(static_cast<std::size_t>(options.zero.stage));
+  return parameters * (16 - cut) + parameters * cut / ranks;
+}
+
 double operator_us(const torch::Tensor& parameter) {
   const torch::NoGradGuard no_grad;
   constexpr int kTimes = 20'000;
@@ -94,26 +110,38 @@ Measured measure(troupe::train::Context& ctx, const Training& training) {
   if (training.shares_gpu) troupe::bench::share_gpu(ctx.rank());
   return troupe::bench::with_model(
       ctx, training, [&](const auto& make_net, const auto& loss) -> Measured {
-        auto net = ctx.prepare(make_net());
+        const auto held_before = held_bytes(ctx.device());
+        auto net = make_net();
+        Measured measured;
+        for (const auto& parameter : net->parameters()) measured.formula_bytes += parameter.numel();
+        measured.formula_bytes =
+            formula_bytes(measured.formula_bytes, ctx.options(), ctx.world_size());
+        ctx.prepare(net);
         // LibTorch's Adam goes from parameter to parameter with a dozen kernels each, as PyTorch's
         // does on a CPU (foreach=False, fused=False); on a GPU PyTorch's default is foreach=True,
         // which has one kernel for many parameters.
         auto optimizer =
             ctx.prepare(torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(1e-5)));
-        const auto step = [&] {
+        const auto backward = [&] {
           optimizer.zero_grad();
-          loss(net).backward();
+          at::Tensor value;
+          {
+            const auto autocast = ctx.autocast();
+            value = loss(net);
+          }
+          value.backward();
+        };
+        const auto step = [&] {
+          backward();
           optimizer.step();
         };
         step();  // which makes the state
         forget_peak(ctx.device());
-        Measured measured;
         measured.steps_per_s = troupe::bench::steps_per_second(ctx, training, step);
         measured.state_bytes = bytes_of_state(optimizer);
         measured.peak_bytes = peak_bytes(ctx.device());
-        optimizer.zero_grad();
-        loss(net).backward();
-        measured.held_bytes = held_bytes(ctx.device());
+        backward();
+        measured.held_bytes = held_bytes(ctx.device()) - held_before;
         {
           const auto whole = ctx.gathered(net);
           measured.operator_us = operator_us(net->parameters().front());
@@ -123,16 +151,19 @@ Measured measure(troupe::train::Context& ctx, const Training& training) {
       });
 }
 
-void print_row(int ranks, const std::string& model, const char* how, const Measured& measured) {
+void print_row(int ranks, const std::string& model, const std::string& how,
+               const Measured& measured) {
   std::printf(
       "{\"bench\":\"zero\",\"ranks\":%d,\"model\":\"%s\",\"how\":\"%s\",\"steps_per_s\":%.3f,"
       "\"state_bytes\":%lld,\"operator_us\":%.3f",
-      ranks, model.c_str(), how, measured.steps_per_s, static_cast<long long>(measured.state_bytes),
-      measured.operator_us);
+      ranks, model.c_str(), how.c_str(), measured.steps_per_s,
+      static_cast<long long>(measured.state_bytes), measured.operator_us);
   if (measured.peak_bytes > 0)
     std::printf(",\"peak_bytes\":%lld", static_cast<long long>(measured.peak_bytes));
   if (measured.held_bytes > 0)
-    std::printf(",\"held_bytes\":%lld", static_cast<long long>(measured.held_bytes));
+    std::printf(",\"held_bytes\":%lld,\"formula_bytes\":%lld",
+                static_cast<long long>(measured.held_bytes),
+                static_cast<long long>(measured.formula_bytes));
   std::printf("}\n");
 }
 
@@ -140,11 +171,14 @@ void print_text(const std::string& model, const std::array<Measured, 4>& of_stag
   const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   const auto& plain = of_stage.front();
   for (std::size_t stage = 0; stage < of_stage.size(); ++stage) {
-    const auto& [steps_per_s, state, peak, held, operator_us] = of_stage[stage];
-    std::printf("%-28s  stage %zu %8.1f (%3.0f %%)  of a rank: state %.2f MB", model.c_str(), stage,
+    const auto& [steps_per_s, state, peak, held, formula, operator_us] = of_stage[stage];
+    std::printf("%-38s  stage %zu %8.1f (%3.0f %%)  of a rank: state %.2f MB", model.c_str(), stage,
                 steps_per_s, 100 * steps_per_s / plain.steps_per_s, megabytes(state));
     if (peak > 0) std::printf(", peak on the GPU %.0f MB", megabytes(peak));
-    if (held > 0) std::printf(", held before a step %.0f MB", megabytes(held));
+    if (held > 0) {
+      std::printf(", held before a step %.0f MB (by the paper %.0f MB)", megabytes(held),
+                  megabytes(formula));
+    }
     std::printf(", %.2f us for a view of a parameter\n", operator_us);
   }
 }
@@ -169,19 +203,22 @@ int main(int argc, char** argv) {
   for (auto& [name, training] : cases) {
     // The numbers of steps are those of ddp_bench, whose SGD takes half as long on a CPU as Adam.
     if (gpus == 0) training.steps = std::max(training.steps / 2, 1);
-    std::array<Measured, 4> of_stage;
-    for (int stage : {0, 1, 2, 3}) {
-      troupe::train::ContextOptions context;
-      context.zero.stage = stage;
-      const auto result = troupe::train::run<measure>(
-          training,
-          {.workers = ranks, .each = troupe::bench::rank_options(ranks, gpus), .context = context});
-      of_stage.at(static_cast<std::size_t>(stage)) = *result.value;
+    for (const bool is_mixed : {false, true}) {
+      const auto precision = is_mixed ? kMixed : troupe::train::MixedPrecision{};
+      std::array<Measured, 4> of_stage;
+      for (int stage : {0, 1, 2, 3}) {
+        const auto result = troupe::train::run<measure>(
+            training, {.workers = ranks,
+                       .each = troupe::bench::rank_options(ranks, gpus),
+                       .context = {.zero = {.stage = stage}, .mixed_precision = precision}});
+        of_stage.at(static_cast<std::size_t>(stage)) = *result.value;
+      }
+      const std::string prefix = is_mixed ? "bfloat16 " : "";
+      if (!json_only) print_text(prefix + name, of_stage);
+      print_row(ranks, name, prefix + "plain", of_stage[0]);
+      print_row(ranks, name, prefix + "zero", of_stage[1]);
+      print_row(ranks, name, prefix + "zero 2", of_stage[2]);
+      print_row(ranks, name, prefix + "zero 3", of_stage[3]);
     }
-    if (!json_only) print_text(name, of_stage);
-    print_row(ranks, name, "plain", of_stage[0]);
-    print_row(ranks, name, "zero", of_stage[1]);
-    print_row(ranks, name, "zero 2", of_stage[2]);
-    print_row(ranks, name, "zero 3", of_stage[3]);
   }
 }

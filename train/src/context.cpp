@@ -1,10 +1,12 @@
 #include <troupe/train/context.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <typeinfo>
 #include <unordered_set>
@@ -27,8 +29,10 @@
 #include "parallel/parameter_watch.hpp"
 #include "parallel/reducer.hpp"
 #include "parallel/reduction_queue.hpp"
+#include "precision/clip.hpp"
 #include "precision/gradient_scaling.hpp"
 #include "precision/loss_scaler.hpp"
+#include "precision/master_weights.hpp"
 #include "zero/gathering/gathering.hpp"
 #include "zero/gathering/whole_copies.hpp"
 #include "zero/optimizer/optimizer_kind.hpp"
@@ -65,7 +69,9 @@ struct Context::Impl {
   bool stopped = false;
   std::shared_ptr<LossScaler> scaler = {};  // with MixedPrecision::Type::Float16
   std::vector<std::weak_ptr<OptimizerScaling>> scalings =
-      {};  // one of each optimizer that was prepared
+      {};                                        // one of each optimizer that was prepared
+  std::unique_ptr<InitialMasters> masters = {};  // with MixedPrecision::master_weights
+  std::vector<std::weak_ptr<OptimizerParts>> have_masters = {};  // as many on each rank
 };
 
 namespace {
@@ -97,6 +103,16 @@ std::vector<std::shared_ptr<Flat>> values_of(const CutModel& cut) {
   std::vector<std::shared_ptr<Flat>> values;
   for (const auto& bucket : cut) values.push_back(bucket.values);
   return values;
+}
+
+/// Throws std::invalid_argument where the checkpoint has fewer optimizers.
+void check_has_optimizer(const fs::path& checkpoint, int number) {
+  const auto info = read_info(checkpoint / "checkpoint.json");
+  if (number < info.optimizers) return;
+  throw std::invalid_argument(fmt::format(
+      "optimizer {} is prepared, and the checkpoint {} was written with {}: give ctx.checkpoint "
+      "all optimizers, or prepare in this run no more than it has",
+      number, checkpoint.string(), info.optimizers));
 }
 
 /// 0: as it was. A worker process has been given its threads as it started.
@@ -132,8 +148,10 @@ Context::Context(Member& member, ContextOptions options)
     : impl_(new Impl{
           member, std::move(options), c10::kCPU, std::uncaught_exceptions(), {}, {}, {}, {}, {}}) {
   check_stage(impl_->options.zero);
-  if (impl_->options.mixed_precision.type == MixedPrecision::Type::Float16)
-    impl_->scaler = std::make_shared<LossScaler>(impl_->options.mixed_precision.loss_scale);
+  const auto& precision = impl_->options.mixed_precision;
+  if (precision.type == MixedPrecision::Type::Float16)
+    impl_->scaler = std::make_shared<LossScaler>(precision.loss_scale);
+  if (precision.master_weights) impl_->masters = std::make_unique<InitialMasters>(precision.type);
   impl_->device = device_of_rank(member.gang().local_rank());
   if (const int threads = threads_of(impl_->options); threads > 0) at::set_num_threads(threads);
   if (member.restore_from().empty()) return;
@@ -181,6 +199,7 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
   if (known != models.end() && impl_->gathering)
     impl_->gathering->dissolve(values_of(std::exchange(known->cut, {})));
   module->to(device());
+  if (known == models.end() && impl_->masters) impl_->masters->widen(*module, living_models());
   if (known == models.end() && rank() == 0 && !from.empty())
     load_module(*module, from / fmt::format("model{}.pt", models.size()), device());
   PreparedModel prepared{.module = module};
@@ -200,6 +219,7 @@ void Context::average_gradients(PreparedModel& prepared, const torch::nn::Module
   check_models_agree(comm, model, options, device());
   broadcast_tensors(comm, model.parameters, device(), 0);
   broadcast_tensors(comm, model.buffers, device(), 0);
+  if (impl_->masters) impl_->masters->narrow(module);
   if (world_size() == 1) return;
   const bool cuts = impl_->options.zero.stage >= 2;
   if (cuts) refuse_shared(model.trained, cut_models(&prepared));
@@ -243,13 +263,18 @@ std::vector<CutModel> Context::cut_models(const PreparedModel* other) const {
 
 detail::Preparation Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {
   meet();
-  const bool is_cut = impl_->options.zero.stage > 0;
+  const bool has_parts = train::has_parts(impl_->options);
   const auto* kind = OptimizerKind::of(optimizer);
-  if (is_cut && kind == nullptr) {
+  if (has_parts && kind == nullptr) {
+    const auto name = c10::demangle(typeid(optimizer).name());
     throw std::invalid_argument(
-        fmt::format("ZeRO cannot cut the state of a {}: ContextOptions::zero is for {}; use "
-                    "one of those, or stage 0",
-                    c10::demangle(typeid(optimizer).name()), OptimizerKind::known()));
+        impl_->options.zero.stage > 0
+            ? fmt::format("ZeRO cannot cut the state of a {}: ContextOptions::zero is for {}; use "
+                          "one of those, or stage 0",
+                          name, OptimizerKind::known())
+            : fmt::format("a {} has no master weights: mixed_precision.master_weights is for {}; "
+                          "use one of those, or train without",
+                          name, OptimizerKind::known()));
   }
   if (impl_->scaler && dynamic_cast<torch::optim::LBFGS*>(&optimizer) != nullptr) {
     throw std::invalid_argument(
@@ -257,7 +282,7 @@ detail::Preparation Context::prepare_optimizer(torch::optim::Optimizer& optimize
         "looks at the gradients of one: use BFloat16, or another optimizer");
   }
   restore_optimizer(optimizer);
-  auto shards = is_cut ? cut_optimizer(*kind, optimizer) : nullptr;
+  auto shards = has_parts ? cut_optimizer(*kind, optimizer) : nullptr;
   if (!impl_->scaler) return {.shards = std::move(shards)};
   communicator();
   auto scaling =
@@ -266,22 +291,57 @@ detail::Preparation Context::prepare_optimizer(torch::optim::Optimizer& optimize
   return {.shards = std::move(shards), .scaling = std::move(scaling)};
 }
 
-/// nullptr: one rank has it all.
+/// nullptr: one rank has it all, and updates the parameters themselves.
 std::shared_ptr<OptimizerParts> Context::cut_optimizer(const OptimizerKind& kind,
                                                        torch::optim::Optimizer& optimizer) {
+  auto groups = named_groups(optimizer, living_models(), device());
+  const int stage = impl_->options.zero.stage;
+  const bool is_cut = stage > 0 && world_size() > 1;
+  if (!is_cut && !impl_->masters) return nullptr;
+  auto& comm = communicator();
+  check_optimizers_agree(comm, kind.name(), groups, device());
+  auto& control = impl_->communicators.control();
+  auto parts =
+      is_cut && stage >= 2
+          ? std::make_shared<OptimizerParts>(kind, std::move(groups), cut_models(nullptr), comm,
+                                             control, impl_->gathering)
+          : std::make_shared<OptimizerParts>(kind, std::move(groups), comm, control, is_cut);
+  if (impl_->masters) {
+    parts->keep_masters(*impl_->masters);
+    impl_->have_masters.push_back(parts);
+  }
+  return parts;
+}
+
+std::vector<std::shared_ptr<torch::nn::Module>> Context::living_models() const {
   std::vector<std::shared_ptr<torch::nn::Module>> models;
   for (const auto& model : impl_->models) {
     if (auto module = model.module.lock()) models.push_back(std::move(module));
   }
-  auto groups = named_groups(optimizer, models, device());
-  if (world_size() == 1) return nullptr;
-  auto& comm = communicator();
-  check_optimizers_agree(comm, kind.name(), groups, device());
-  auto& control = impl_->communicators.control();
-  if (impl_->options.zero.stage < 2)
-    return std::make_shared<OptimizerParts>(kind, std::move(groups), comm, control);
-  return std::make_shared<OptimizerParts>(kind, std::move(groups), cut_models(nullptr), comm,
-                                          control, impl_->gathering);
+  return models;
+}
+
+/// On rank 0 those of prepared optimizers that live on all ranks, newer ones behind older ones; before them,
+/// of models without an optimizer, what they were. A collective.
+std::vector<MasterWeight> Context::whole_masters(const std::vector<at::Tensor>& parameters) {
+  std::vector<MasterWeight> found;
+  if (!impl_->masters) return found;
+  for (const auto& parameter : parameters) {
+    if (auto value = impl_->masters->find(parameter); value.defined())
+      found.emplace_back(parameter, std::move(value));
+  }
+  if (impl_->have_masters.empty()) return found;
+  std::vector<std::shared_ptr<OptimizerParts>> optimizers;
+  for (const auto& each : impl_->have_masters) optimizers.push_back(each.lock());
+  std::vector<std::int64_t> live(optimizers.size());
+  std::ranges::transform(optimizers, live.begin(), [](const auto& each) { return each ? 1 : 0; });
+  impl_->communicators.control().all_reduce(std::span(live), ReduceOp::Min);
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    if (live[i] == 0) continue;
+    for (auto& master : optimizers[i]->whole_masters(parameters))
+      found.push_back(std::move(master));
+  }
+  return found;
 }
 
 at::Tensor Context::scaled(const at::Tensor& loss) {
@@ -301,8 +361,12 @@ std::int64_t Context::skipped_steps() const { return impl_->scaler ? impl_->scal
 double Context::clip_grad_norm(torch::optim::Optimizer& optimizer, double max_norm) {
   meet();
   if (impl_->scaler) scaling_of(optimizer).unscale(optimizer);
-  auto* parts = parts_of(optimizer, impl_->options.zero);
-  if (parts != nullptr && parts->cuts_gradients()) return parts->clip_gradients(max_norm);
+  auto* parts = parts_of(optimizer, impl_->options);
+  if (parts != nullptr && parts->has_gradients()) return parts->clip_gradients(max_norm);
+  if (impl_->masters) {
+    const auto gradients = gradients_of(optimizer);
+    return clip(gradients, std::sqrt(sum_of_squares(gradients)), max_norm);
+  }
   std::vector<at::Tensor> parameters;
   for (const auto& group : optimizer.param_groups())
     parameters.insert(parameters.end(), group.params().begin(), group.params().end());
@@ -313,6 +377,7 @@ void Context::restore_optimizer(torch::optim::Optimizer& optimizer) {
   const int number = impl_->optimizers++;
   const auto& from = impl_->member.restore_from();
   if (from.empty()) return;
+  if (rank() == 0) check_has_optimizer(from, number);
   const auto bytes = rank() == 0 ? read_file(from / fmt::format("optimizer{}.pt", number)) : "";
   std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> own;
   for (const auto& group : optimizer.param_groups()) own.push_back(group.options().clone());
@@ -401,18 +466,20 @@ Checkpoint Context::write_checkpoint(
   meet();
   std::vector<std::unique_ptr<torch::optim::Optimizer>> whole(optimizers.size());
   for (std::size_t i = 0; i < optimizers.size(); ++i) {
-    if (auto* parts = parts_of(*optimizers[i], impl_->options.zero))
+    if (auto* parts = parts_of(*optimizers[i], impl_->options))
       whole[i] = parts->whole(*optimizers[i]);
   }
-  std::unique_ptr<WholeCopies> copies;
-  if (impl_->gathering) {
-    std::vector<at::Tensor> saved;
-    for (const auto& model : models) {
-      for (auto& parameter : model->parameters()) saved.push_back(std::move(parameter));
-    }
-    copies = std::make_unique<WholeCopies>(*impl_->gathering, cut_values(saved), rank() == 0);
+  std::vector<at::Tensor> saved;
+  for (const auto& model : models) {
+    for (auto& parameter : model->parameters()) saved.push_back(std::move(parameter));
   }
+  const auto masters = whole_masters(saved);
+  std::unique_ptr<WholeCopies> copies;
+  if (impl_->gathering)
+    copies = std::make_unique<WholeCopies>(*impl_->gathering, cut_values(saved), rank() == 0);
   if (rank() != 0) return {};
+  std::unique_ptr<SavedInFloat32> in_float32;
+  if (impl_->masters) in_float32 = std::make_unique<SavedInFloat32>(saved, masters);
   PendingCheckpoint pending(storage);
   for (std::size_t i = 0; i < models.size(); ++i)
     save_module(*models[i], pending.file(fmt::format("model{}.pt", i)));

@@ -1,6 +1,7 @@
 #include <troupe/train/context.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -142,6 +143,29 @@ TEST_CASE("a checkpoint of another model is refused with its file",
     again.prepare(Net(std::vector<std::int64_t>{4, 8, 2}));
   });
   CHECK_THAT(outcomes[0].message, Catch::Contains("model0.pt into the model"));
+}
+
+TEST_CASE("an optimizer that a checkpoint does not have is told with what it has",
+          "[train][context][checkpoint]") {
+  const Scratch scratch;
+  const auto run = [&](const fs::path& from, const std::function<void(Context&)>& rank) {
+    return ForkedGang::on_one_node(1)
+        .run([&](GangContext& gang) {
+          TestMember member(gang, scratch.path(), from);
+          Context ctx(member);
+          rank(ctx);
+        })
+        .front()
+        .message;
+  };
+  REQUIRE(run({}, [](Context& ctx) { ctx.checkpoint(ctx.prepare(Net(kWidths))); }) == "");
+  CHECK_THAT(run(latest_checkpoint(scratch.path()),
+                 [](Context& ctx) {
+                   auto net = ctx.prepare(Net(kWidths));
+                   ctx.prepare(adam(net));
+                 }),
+             Catch::Contains("optimizer 0 is prepared, and the checkpoint") &&
+                 Catch::Contains("was written with 0"));
 }
 
 TEST_CASE("the loaders of all ranks see every row once, on the rank's device",

@@ -1,6 +1,8 @@
 #include <ATen/autocast_mode.h>
 #include <troupe/train/context.hpp>
 
+#include "precision/scalar_type.hpp"
+
 namespace troupe::train {
 
 void detail::forget_converted() { at::autocast::clear_cache(); }
@@ -13,14 +15,13 @@ struct Context::Autocast::Before {
 };
 
 Context::Autocast::Autocast(const Context& context) {
-  using Type = MixedPrecision::Type;
   const auto type = context.options().mixed_precision.type;
-  if (type == Type::Float32) return;
+  if (type == MixedPrecision::Type::Float32) return;
   const auto device = context.device().type();
   before_.reset(new Before{device, at::autocast::is_autocast_enabled(device),
                            at::autocast::get_autocast_dtype(device),
                            at::autocast::is_autocast_cache_enabled()});
-  at::autocast::set_autocast_dtype(device, type == Type::BFloat16 ? at::kBFloat16 : at::kHalf);
+  at::autocast::set_autocast_dtype(device, scalar_type_of(type));
   at::autocast::set_autocast_enabled(device, true);
   at::autocast::increment_nesting();
   // It would keep each parameter that was converted until the guard ends, also where no backward needs it.

@@ -4,26 +4,13 @@
 #include <span>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include <torch/optim/optimizer.h>
 
+#include "precision/clip.hpp"
 #include "precision/divided.hpp"
 
 namespace troupe::train {
-namespace {
-
-std::vector<at::Tensor> gradients_of(const torch::optim::Optimizer& optimizer) {
-  std::vector<at::Tensor> gradients;
-  for (const auto& group : optimizer.param_groups()) {
-    for (const auto& parameter : group.params()) {
-      if (parameter.grad().defined()) gradients.push_back(parameter.grad());
-    }
-  }
-  return gradients;
-}
-
-}  // namespace
 
 OptimizerScaling::OptimizerScaling(std::shared_ptr<LossScaler> scaler,
                                    std::shared_ptr<OptimizerParts> parts, Communicator& control)
@@ -44,7 +31,7 @@ bool OptimizerScaling::unscale(torch::optim::Optimizer& optimizer) {
         "MixedPrecision::Type::Float16 its gradients are divided by the loss scale: write "
         "ctx.scaled(loss).backward()");
   }
-  if (parts_ && parts_->cuts_gradients())
+  if (parts_ && parts_->divides())
     are_finite_ = parts_->divide_gradients(scaler_->scale());
   else
     are_finite_ = divide(gradients_of(optimizer), scaler_->scale());
@@ -57,6 +44,7 @@ bool OptimizerScaling::unscale(torch::optim::Optimizer& optimizer) {
 
 void OptimizerScaling::end_step() {
   if (divided_at_ < 0) return;
+  if (parts_) parts_->drop_copies();
   losses_ = scaler_->losses();
   divided_at_ = -1;
   scaler_->stepped(are_finite_);

@@ -19,7 +19,7 @@ namespace troupe::train {
 /// Lives in one rank's process; used by one thread.
 class OptimizerScaling final : public detail::GradientScaling {
  public:
-  /// `parts`: of a stage of ZeRO; nullptr: the gradients are those of the parameters. All outlive this.
+  /// `parts`: with ZeRO or master weights; nullptr: the gradients are those of the parameters. All outlive this.
   OptimizerScaling(std::shared_ptr<LossScaler> scaler, std::shared_ptr<OptimizerParts> parts,
                    Communicator& control);
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "parallel/tensor_type.hpp"
+#include "precision/master_weights.hpp"
 #include "zero/gradient_shard.hpp"
 #include "zero/layout.hpp"
 
@@ -42,10 +43,36 @@ Flat::Flat(std::vector<NamedTensor> parameters, int rank, int ranks, Holds holds
   take_values();
   versions_before_ = versions();
   own_ = holds_part() ? own_in_values().clone() : own_in_values();
+  cut_into_pieces(own_);
+}
+
+void Flat::cut_into_pieces(const at::Tensor& part) {
+  piece_tensors_.clear();
   for (const auto& piece : pieces_) {
     const auto at = partition_.offsets[piece.parameter] + piece.first - rank_ * partition_.part;
-    piece_tensors_.push_back(own_.narrow(0, at, piece.count).detach());
+    piece_tensors_.push_back(part.narrow(0, at, piece.count).detach());
   }
+}
+
+std::shared_ptr<void> Flat::keep_masters(
+    const std::function<at::Tensor(const at::Tensor&)>& value_of) {
+  const at::NoGradGuard no_grad;
+  const auto type = values_.scalar_type();
+  if (type != at::kBFloat16 && type != at::kHalf) return nullptr;
+  if (auto used = masters_used_.lock()) return used;
+  release();
+  masters_ = own_.to(at::kFloat);
+  cut_into_pieces(masters_);
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const auto& [parameter, first, count] = pieces_[i];
+    const auto value = value_of(parameters_[parameter].tensor);
+    if (!value.defined()) continue;
+    piece_tensors_[i].copy_(in_order(parameter, value).narrow(0, first, count));
+  }
+  take_written(masters_, own_);
+  const auto used = std::make_shared<int>();
+  masters_used_ = used;
+  return used;
 }
 
 at::Tensor Flat::own_in_values() const {
@@ -54,6 +81,7 @@ at::Tensor Flat::own_in_values() const {
 
 void Flat::gather(Communicator& communicator) {
   const at::NoGradGuard no_grad;
+  if (partition_.ranks == 1 && !holds_part()) return;
   if (!holds_part()) return gather(communicator, own_.clone(), values_);
   if (is_whole()) {
     own_.copy_(own_in_values());
@@ -116,10 +144,16 @@ void Flat::begin_update() {
         "guard before");
   }
   release();
+  const at::NoGradGuard no_grad;
+  if (masters_.defined()) take_written(masters_, own_);
 }
 
 void Flat::end_update(Communicator& communicator) {
   ++updates_;
+  if (masters_.defined()) {
+    const at::NoGradGuard no_grad;
+    own_.copy_(masters_);
+  }
   if (!holds_part()) gather(communicator);
   // A graph that was made before the step must not be gone back through with the new values.
   const auto before = versions();
@@ -164,27 +198,30 @@ void Flat::take_values() {
   }
 }
 
-void Flat::lend_gradients() {
-  const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    const auto& [parameter, first, count] = pieces_[i];
-    const auto& [name, tensor] = parameters_[parameter];
-    const auto& gradient = tensor.grad();
-    auto& lent = piece_tensors_[i].mutable_grad();
-    if (!gradient.defined()) {
-      lent = at::Tensor();
-    } else if (gradient.layout() != at::kStrided) {
-      throw std::invalid_argument(
-          fmt::format("the gradient of {} is sparse; ZeRO updates by dense gradients only", name));
-    } else {
-      lent = in_order(parameter, gradient).narrow(0, first, count);
-    }
+/// Undefined where the parameter has none.
+at::Tensor Flat::gradient_of(std::size_t piece, const GradientShard* averages) const {
+  if (averages != nullptr) return averages->average(piece);
+  const auto& [parameter, first, count] = pieces_[piece];
+  const auto& [name, tensor] = parameters_[parameter];
+  const auto& gradient = tensor.grad();
+  if (!gradient.defined()) return {};
+  if (gradient.layout() != at::kStrided) {
+    throw std::invalid_argument(
+        fmt::format("the gradient of {} is sparse; ZeRO and master weights update by dense "
+                    "gradients only",
+                    name));
   }
+  return in_order(parameter, gradient).narrow(0, first, count);
 }
 
-void Flat::lend_gradients(const GradientShard& averages) {
-  for (std::size_t i = 0; i < pieces_.size(); ++i)
-    piece_tensors_[i].mutable_grad() = averages.average(i);
+void Flat::lend_gradients(const GradientShard* averages, bool copies) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    auto gradient = gradient_of(i, averages);
+    if (gradient.defined())
+      gradient = gradient.to(piece_tensors_[i].scalar_type(), /*non_blocking=*/false, copies);
+    piece_tensors_[i].mutable_grad() = std::move(gradient);
+  }
 }
 
 void Flat::drop_gradients() {
@@ -200,6 +237,13 @@ at::Tensor Flat::in_order(std::size_t parameter, const at::Tensor& tensor) const
       at::empty_strided(place.sizes(), place.strides(), tensor.options().device(place.device()));
   copy.copy_(tensor.detach());
   return in_memory_order(copy);
+}
+
+at::Tensor Flat::cut_out(std::size_t parameter, const at::Tensor& elements) const {
+  const auto& place = places_[parameter];
+  return elements.narrow(0, partition_.offsets[parameter], place.numel())
+      .clone()
+      .as_strided(place.sizes(), place.strides());
 }
 
 }  // namespace troupe::train

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -29,8 +30,12 @@ class GradientShard;
 ///   gather          takes the others' parts             takes the buffer, and all parts
 ///   release         nothing                             keeps its part as it is, gives the buffer back
 ///
+/// With master weights the pieces are those of a copy of this rank's part in float32, which begin_update
+/// brings up to what was written to the parameters, and end_update rounds into the part.
+///
 /// 1. Between updates all ranks have the same values, of which a rank holds its part at least.
 /// 2. A buffer that somebody holds is not given back.
+/// 3. Between updates a parameter is its master weight rounded, but where it was written to.
 class Flat {
  public:
   enum class Holds { Whole, Part };
@@ -40,13 +45,22 @@ class Flat {
 
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
   const Partition& partition() const { return partition_; }
+  /// Whose part is this one's.
+  int rank() const { return rank_; }
   /// What this rank updates: elements of parameters, as tensors of one dimension.
   const std::vector<Piece>& pieces() const { return pieces_; }
   const std::vector<at::Tensor>& piece_tensors() const { return piece_tensors_; }
-  /// Of the buffer's elements.
-  at::TensorOptions options() const { return values_.options(); }
-  /// Of the parameter, in the buffer.
-  at::IntArrayRef strides(std::size_t parameter) const { return places_[parameter].strides(); }
+  /// Of the pieces' elements.
+  at::TensorOptions options() const {
+    return masters_.defined() ? masters_.options() : values_.options();
+  }
+
+  /// Where the parameters are of a smaller type, the pieces are of float32 from now on, and begin with what
+  /// `value_of` has for a parameter, or the parameter itself where that is undefined. Those of an
+  /// earlier call stay while somebody has what it returned. -> to be kept as long as they are used
+  std::shared_ptr<void> keep_masters(const std::function<at::Tensor(const at::Tensor&)>& value_of);
+  /// This rank's part in float32, as the last update left it; undefined without master weights.
+  const at::Tensor& masters() const { return masters_; }
 
   bool holds_part() const { return memory_ != nullptr; }
   /// Whether the values of all ranks are here.
@@ -77,22 +91,25 @@ class Flat {
   /// So many have ended.
   std::int64_t updates() const { return updates_; }
 
-  /// Gives the pieces the gradients of their elements. Throws std::invalid_argument for a gradient
-  /// that is sparse.
-  void lend_gradients();
-  /// The same from averages of the same parameters, in the same order.
-  void lend_gradients(const GradientShard& averages);
+  /// Gives the pieces the gradients of their elements, those of master weights in float32. `averages`: of
+  /// the same parameters, in the same order; nullptr: the parameters have whole gradients. `copies`: each
+  /// has memory of its own. Throws std::invalid_argument for a gradient that is sparse.
+  void lend_gradients(const GradientShard* averages, bool copies);
   void drop_gradients();
 
   /// The elements of a tensor that is as large as the parameter, in the order in which the buffer has
   /// those of the parameter.
   at::Tensor in_order(std::size_t parameter, const at::Tensor& tensor) const;
+  /// The reverse: those of a parameter, of elements of the buffer, as a tensor like the parameter with memory of its own.
+  at::Tensor cut_out(std::size_t parameter, const at::Tensor& elements) const;
 
  private:
   static void gather(Communicator& communicator, const at::Tensor& own, const at::Tensor& into);
   at::Tensor own_in_values() const;
   std::int64_t versions() const;
   void take_values();
+  void cut_into_pieces(const at::Tensor& part);
+  at::Tensor gradient_of(std::size_t piece, const GradientShard* averages) const;
   bool is_in_place(std::size_t parameter) const;
 
   const std::vector<NamedTensor> parameters_;
@@ -102,6 +119,8 @@ class Flat {
   at::Tensor values_;                   // of all ranks
   std::unique_ptr<LentMemory> memory_;  // of values_, where the rank holds its part
   at::Tensor own_;                      // its part
+  at::Tensor masters_;                  // that part in float32; undefined without master weights
+  std::weak_ptr<void> masters_used_;
   std::vector<at::Tensor> places_;
   std::vector<at::Tensor> piece_tensors_;
   int holders_ = 0;

@@ -56,8 +56,9 @@ std::vector<std::vector<NamedTensor>> named_groups(
       const auto name = names.find(tensor.unsafeGetTensorImpl());
       if (name == names.end() || tensor.device() != device) {
         throw std::invalid_argument(fmt::format(
-            "parameter {} of the optimizer is {}: with ContextOptions::zero prepare the model "
-            "first, and make the optimizer with the parameters that it has then",
+            "parameter {} of the optimizer is {}: with ContextOptions::zero or "
+            "mixed_precision.master_weights prepare the model first, and make the optimizer with "
+            "the parameters that it has then",
             seen.size(),
             name == names.end()
                 ? "of no model that was prepared"
@@ -74,13 +75,17 @@ std::vector<std::vector<NamedTensor>> named_groups(
   return groups;
 }
 
-OptimizerParts* parts_of(const torch::optim::Optimizer& optimizer, const ZeroOptions& options) {
-  if (options.stage == 0) return nullptr;
+bool has_parts(const ContextOptions& options) {
+  return options.zero.stage > 0 || options.mixed_precision.master_weights;
+}
+
+OptimizerParts* parts_of(const torch::optim::Optimizer& optimizer, const ContextOptions& options) {
+  if (!has_parts(options)) return nullptr;
   const auto* prepared = dynamic_cast<const detail::AnyPreparedOptimizer*>(&optimizer);
   if (prepared == nullptr) {
     throw std::logic_error(
-        "with ContextOptions::zero an optimizer must be what prepare() returned; keep that as "
-        "`auto optimizer = ctx.prepare(...)`");
+        "with ContextOptions::zero or mixed_precision.master_weights an optimizer must be what "
+        "prepare() returned; keep that as `auto optimizer = ctx.prepare(...)`");
   }
   return static_cast<OptimizerParts*>(prepared->shards());
 }

@@ -5,7 +5,7 @@
 
 #include <c10/core/Device.h>
 
-#include <troupe/train/zero.hpp>
+#include <troupe/train/context_options.hpp>
 
 #include "parallel/buckets.hpp"
 #include "zero/cut_bucket.hpp"
@@ -21,6 +21,9 @@ namespace troupe::train {
 /// Throws std::invalid_argument for a stage that there is not.
 void check_stage(const ZeroOptions& options);
 
+/// Whether prepared optimizers update parts of the parameters, or copies of them.
+bool has_parts(const ContextOptions& options);
+
 /// Throws std::invalid_argument, naming it, where one of these parameters is in one of the models: two
 /// would cut its gradient.
 void refuse_shared(const std::vector<NamedTensor>& parameters, const std::vector<CutModel>& models);
@@ -32,8 +35,8 @@ std::vector<std::vector<NamedTensor>> named_groups(
     const torch::optim::Optimizer& optimizer,
     const std::vector<std::shared_ptr<torch::nn::Module>>& models, c10::Device device);
 
-/// nullptr: the optimizer has its whole state. Throws std::logic_error where it was not prepared, though
-/// ZeRO is asked for.
-OptimizerParts* parts_of(const torch::optim::Optimizer& optimizer, const ZeroOptions& options);
+/// nullptr: the optimizer updates the parameters, and has its whole state. Throws std::logic_error where it
+/// was not prepared, though has_parts().
+OptimizerParts* parts_of(const torch::optim::Optimizer& optimizer, const ContextOptions& options);
 
 }  // namespace troupe::train

@@ -94,7 +94,8 @@ class Context {
   ///
   /// Moves the model to device(), gives every rank the parameters and buffers of rank 0 (those of
   /// the checkpoint from which the run continues, if any), and averages gradients over the ranks
-  /// before backward() returns. The model keeps its type and its parameter names. Throws
+  /// before backward() returns. The model keeps its type and its parameter names;
+  /// MixedPrecision::master_weights changes parameters of float32 to a smaller type. Throws
   /// std::invalid_argument, naming the first difference, if the ranks' models differ in parameters,
   /// frozen parameters, buffers, or the buckets of gradients. Several models may take part in one
   /// backward, the same ones on every rank: prepare all of them before the first backward. A model
@@ -114,8 +115,8 @@ class Context {
   /// because gradients are averages once backward() has returned. Make the optimizer after the
   /// model was prepared, because moving a model to a GPU gives it new parameters.
   ///
-  /// With ZeroOptions this is a collective that moves the values of the parameters into buffers, the
-  /// parameters stay the same tensors, and step() is a collective. Throws std::invalid_argument for
+  /// With ZeroOptions or MixedPrecision::master_weights this is a collective that moves the values of the parameters into buffers, the
+  /// parameters stay the same tensors, and with ZeroOptions step() is a collective. Throws std::invalid_argument for
   /// an optimizer that is not Adam, AdamW or SGD, that has a parameter twice, or one that no prepared
   /// model has, with stages 2 and 3 one that has some of a model's trained parameters and not all, and if the
   /// ranks' optimizers differ, also in the strides of a parameter, naming the first difference.
@@ -178,7 +179,8 @@ class Context {
   /// `ctx.scaled(loss).backward()`: the loss times the scale that MixedPrecision::Type::Float16 needs, and
   /// the loss itself with other types. A loss is scaled for each backward, also under no_sync(); the step() of
   /// a prepared optimizer divides the gradients, and what reads them before is clip_grad_norm(), which
-  /// divides them too. The scale changes here, by the steps since the last call, so that all optimizers
+  /// divides them too. With MixedPrecision::master_weights those are copies in float32: the
+  /// parameters' gradients stay multiplied. The scale changes here, by the steps since the last call, so that all optimizers
   /// step after the same losses, or drop their gradients between. Throws std::logic_error where no optimizer
   /// was prepared, and
   /// std::runtime_error on all ranks where gradients are not finite although the scale is the smallest.
@@ -218,8 +220,8 @@ class Context {
   /// and runs without storage, write nothing and do not wait; with ZeRO they send rank 0 their
   /// parts of the optimizers' state, and with stage 3 of the parameters, for which rank 0 needs
   /// memory. A run that continues from the checkpoint prepares models and optimizers in the same
-  /// order, with any number of ranks and any stage of ZeRO. Throws std::logic_error, with ZeRO, for an
-  /// optimizer that is not what prepare() returned.
+  /// order, with any number of ranks and any stage of ZeRO. Throws std::logic_error, with ZeRO
+  /// or master weights, for an optimizer that is not what prepare() returned.
   template <class... T>
   Checkpoint checkpoint(const T&... parts) {
     std::vector<std::shared_ptr<torch::nn::Module>> models;
@@ -247,6 +249,9 @@ class Context {
   detail::Preparation prepare_optimizer(torch::optim::Optimizer& optimizer);
   std::shared_ptr<OptimizerParts> cut_optimizer(const OptimizerKind& kind,
                                                 torch::optim::Optimizer& optimizer);
+  std::vector<std::shared_ptr<torch::nn::Module>> living_models() const;
+  std::vector<std::pair<at::Tensor, at::Tensor>> whole_masters(
+      const std::vector<at::Tensor>& parameters);
   void restore_optimizer(torch::optim::Optimizer& optimizer);
   void count_unsynchronized(int guards);
   Checkpoint write_checkpoint(const std::vector<std::shared_ptr<torch::nn::Module>>& models,

@@ -27,8 +27,9 @@ struct LossScaleOptions {
   double fixed = 0;
 };
 
-/// In which type the operators under Context::autocast() compute. The parameters, their gradients and
-/// the state of the optimizers stay what they are: a model of float32 is its own master copy.
+/// In which type the operators under Context::autocast() compute. Without `master_weights` the parameters,
+/// their gradients and the state of the optimizers stay what they are: a model of float32 is its own
+/// master copy.
 struct MixedPrecision {
   enum class Type : std::uint8_t {
     Float32,   ///< as without autocast
@@ -37,6 +38,14 @@ struct MixedPrecision {
   };
   Type type = Type::Float32;
   LossScaleOptions loss_scale = {};  ///< of Float16
+  /// Context::prepare gives trained parameters of float32, and so their gradients, this type too, and each prepared
+  /// optimizer keeps and updates their values in float32 ("Mixed Precision Training", section 3.1), as
+  /// DeepSpeed does it. What it saves is what ranks send each other, and with ZeRO memory: Adam on P parameters and N ranks takes
+  /// 16P bytes without, 4P + 12P/N with stage 1, 2P + 14P/N with 2 and 16P/N with 3. Parameters of batch
+  /// normalization and buffers stay float32. What is written to a parameter becomes its value in
+  /// float32 too. Checkpoints have the values in float32, and are those of any other run.
+  /// For Adam, AdamW and SGD, and not with Type::Float32: Context refuses that.
+  bool master_weights = false;
 };
 
 }  // namespace troupe::train

@@ -38,7 +38,8 @@ class GradientScaling {
 
 /// What preparing adds to an optimizer.
 struct Preparation {
-  std::shared_ptr<OptimizerShards> shards = {};   ///< nullptr: the optimizer has its whole state
+  std::shared_ptr<OptimizerShards> shards =
+      {};  ///< nullptr: the optimizer updates the parameters themselves
   std::shared_ptr<GradientScaling> scaling = {};  ///< nullptr: the loss is not scaled
 };
 
@@ -67,7 +68,7 @@ void forget_converted();
 /// What Context::prepare(optimizer) returns: an optimizer of the same type, whose step() updates one
 /// part of the parameters where ContextOptions::zero says so, and is left out where the loss was scaled
 /// and a gradient is not finite. Keep it as `auto`: a plain O that is initialized with it does neither,
-/// and Context::checkpoint refuses that O with ZeRO.
+/// and Context::checkpoint refuses that O with ZeRO and with master weights, of which it has none.
 ///
 /// Used by the thread of the Context that prepared it, and not after that Context has ended.
 template <class O>
@@ -110,7 +111,8 @@ class PreparedOptimizer final : public O, public detail::AnyPreparedOptimizer {
     O::zero_grad(set_to_none);
   }
 
-  /// With ZeRO throws std::logic_error, because a rank has a part of the state alone: use
+  /// With ZeRO or master weights throws std::logic_error, because a rank has a part of the state alone, or
+  /// values that an O has not: use
   /// Context::checkpoint.
   void save(torch::serialize::OutputArchive& archive) const override {
     if (shards() != nullptr) detail::refuse_to_save_part();

@@ -5,18 +5,19 @@
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <unordered_set>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 #include <torch/optim/optimizer.h>
 
 #include "parallel/tensor_type.hpp"
+#include "precision/clip.hpp"
 #include "precision/divided.hpp"
 #include "zero/layout.hpp"
 
@@ -25,8 +26,11 @@ namespace detail {
 
 void refuse_to_save_part() {
   throw std::logic_error(
-      "torch::save of an optimizer whose state is cut among the ranks (ContextOptions::zero): use "
-      "ctx.checkpoint(model, optimizer), which collects the whole state");
+      "torch::save of an optimizer whose state is cut among the ranks (ContextOptions::zero), or "
+      "which "
+      "has values in float32 (mixed_precision.master_weights): use ctx.checkpoint(model, "
+      "optimizer), "
+      "which collects the whole state");
 }
 
 at::Tensor loss_of(const std::function<at::Tensor()>& closure) {
@@ -66,26 +70,18 @@ const torch::optim::OptimizerParamState* state_of(const Optimizer& optimizer,
 
 }  // namespace
 
-/// While this lives, the optimizer has the pieces of this rank's part, with their gradients, in
-/// place of the model's parameters.
+/// While this lives, the optimizer has the pieces of this rank's part in place of the model's parameters.
 class OptimizerParts::PiecesInPlace {
  public:
-  PiecesInPlace(Optimizer& optimizer, std::vector<Part>& parts)
-      : optimizer_(optimizer), parts_(parts), pieces_(optimizer.param_groups().size()) {
-    for (auto& [groups, flat, averages] : parts_) {
-      if (averages)
-        flat->lend_gradients(*averages);
-      else
-        flat->lend_gradients();
+  PiecesInPlace(Optimizer& optimizer, const std::vector<Part>& parts)
+      : optimizer_(optimizer), pieces_(optimizer.param_groups().size()) {
+    for (const auto& [groups, flat, averages] : parts) {
       for (std::size_t i = 0; i < flat->pieces().size(); ++i)
         pieces_[groups[flat->pieces()[i].parameter]].push_back(flat->piece_tensors()[i]);
     }
     exchange();
   }
-  ~PiecesInPlace() {
-    exchange();
-    for (auto& part : parts_) part.flat->drop_gradients();
-  }
+  ~PiecesInPlace() { exchange(); }
   PiecesInPlace(const PiecesInPlace&) = delete;
   PiecesInPlace& operator=(const PiecesInPlace&) = delete;
 
@@ -96,8 +92,29 @@ class OptimizerParts::PiecesInPlace {
   }
 
   Optimizer& optimizer_;
-  std::vector<Part>& parts_;
   std::vector<std::vector<at::Tensor>> pieces_;
+};
+
+/// While this lives, the pieces have their gradients: copies that were divided, or the parameters'.
+class OptimizerParts::GradientsLent {
+ public:
+  // Delegates, so that the destructor runs where a gradient cannot be lent.
+  explicit GradientsLent(OptimizerParts& parts) : GradientsLent(parts, !parts.has_copies_) {
+    if (!lends_) return;
+    for (auto& part : parts_.parts_) part.flat->lend_gradients(part.averages.get(), false);
+  }
+  ~GradientsLent() {
+    if (!lends_) return;
+    for (auto& part : parts_.parts_) part.flat->drop_gradients();
+  }
+  GradientsLent(const GradientsLent&) = delete;
+  GradientsLent& operator=(const GradientsLent&) = delete;
+
+ private:
+  GradientsLent(OptimizerParts& parts, bool lends) : parts_(parts), lends_(lends) {}
+
+  OptimizerParts& parts_;
+  const bool lends_;  // else there are copies, which stay until drop_copies()
 };
 
 /// What the ranks keep for each parameter of a buffer: one row for each of them.
@@ -118,13 +135,18 @@ struct OptimizerParts::Kept {
 
 OptimizerParts::OptimizerParts(const OptimizerKind& kind,
                                std::vector<std::vector<NamedTensor>> groups,
-                               Communicator& communicator, Communicator& control)
-    : kind_(kind), groups_(std::move(groups)), communicator_(communicator), control_(control) {
+                               Communicator& communicator, Communicator& control, bool is_cut)
+    : kind_(kind),
+      groups_(std::move(groups)),
+      communicator_(communicator),
+      control_(control),
+      is_cut_(is_cut) {
+  const int rank = is_cut ? control.rank() : 0;
+  const int ranks = is_cut ? control.size() : 1;
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     for (auto& parameters : by_type(groups_[group])) {
       const std::vector<std::size_t> all_of_it(parameters.size(), group);
-      parts_.push_back({all_of_it, std::make_shared<Flat>(std::move(parameters), control.rank(),
-                                                          control.size())});
+      parts_.push_back({all_of_it, std::make_shared<Flat>(std::move(parameters), rank, ranks)});
     }
   }
 }
@@ -153,6 +175,17 @@ OptimizerParts::OptimizerParts(const OptimizerKind& kind,
     for (const auto& parameter : group) {
       if (group_of.contains(parameter.tensor.unsafeGetTensorImpl())) whole_.push_back(parameter);
     }
+  }
+}
+
+void OptimizerParts::keep_masters(InitialMasters& initial) {
+  has_masters_ = true;
+  for (auto& part : parts_) {
+    masters_.push_back(part.flat->keep_masters(
+        [&](const at::Tensor& parameter) { return initial.find(parameter); }));
+  }
+  for (const auto& group : groups_) {
+    for (const auto& parameter : group) initial.forget(parameter.tensor);
   }
 }
 
@@ -195,39 +228,38 @@ void OptimizerParts::check_gradients() const {
   }
 }
 
-/// Of this rank's part, as far as there are gradients.
-std::vector<at::Tensor> OptimizerParts::averages() const {
+/// Of this rank's part, as far as they are here.
+std::vector<at::Tensor> OptimizerParts::gradients() const {
   std::vector<at::Tensor> found;
-  for (const auto& part : parts_) {
-    for (std::size_t i = 0; i < part.averages->pieces().size(); ++i) {
-      if (auto average = part.averages->average(i); average.defined())
-        found.push_back(std::move(average));
+  for (const auto& [groups, flat, averages] : parts_) {
+    for (std::size_t i = 0; i < flat->pieces().size(); ++i) {
+      auto gradient = has_copies_ ? flat->piece_tensors()[i].grad() : averages->average(i);
+      if (gradient.defined()) found.push_back(std::move(gradient));
     }
   }
   return found;
 }
 
+void OptimizerParts::drop_copies() {
+  if (!std::exchange(has_copies_, false)) return;
+  for (auto& part : parts_) part.flat->drop_gradients();
+}
+
 bool OptimizerParts::divide_gradients(double scale) {
   if (gathering_) gathering_->meet();  // who is late may still need parameters
   check_gradients();
-  return divide(averages(), scale);
+  if (!has_masters_) return divide(gradients(), scale);
+  for (auto& part : parts_) part.flat->lend_gradients(part.averages.get(), true);
+  has_copies_ = true;
+  return divide(gradients(), scale);
 }
 
 double OptimizerParts::clip_gradients(double max_norm) {
-  const at::NoGradGuard no_grad;
   check_gradients();
-  double squares = 0;
-  auto averages = this->averages();
-  for (const auto& average : averages) {
-    const auto norm = at::linalg_vector_norm(average, 2, {}, false, at::kDouble).item<double>();
-    squares += norm * norm;
-  }
-  control_.all_reduce(std::span(&squares, 1));
-  const double norm = std::sqrt(squares);
-  const double factor = max_norm / (norm + 1e-6);
-  if (factor >= 1) return norm;
-  for (auto& average : averages) average.mul_(factor);
-  return norm;
+  const auto gradients = this->gradients();
+  auto squares = sum_of_squares(gradients);
+  if (is_cut_) control_.all_reduce(std::span(&squares, 1));
+  return clip(gradients, std::sqrt(squares), max_norm);
 }
 
 void OptimizerParts::check_parameters(const Optimizer& optimizer) const {
@@ -259,6 +291,7 @@ void OptimizerParts::step(Optimizer& optimizer, const std::function<void()>& upd
   for (auto& part : parts_) part.flat->move_back();
   cut_state(optimizer);
   for (auto& part : parts_) part.flat->begin_update();
+  const GradientsLent lent(*this);
   {
     const PiecesInPlace pieces(optimizer, parts_);
     update();
@@ -291,10 +324,11 @@ void OptimizerParts::cut_state(Optimizer& optimizer, Flat& flat, std::size_t par
     if (piece.parameter != parameter) continue;
     ElementState own{.steps = whole.steps, .tensors = {}};
     for (const auto& values : whole.tensors) {
-      own.tensors.push_back(
-          values.defined()
-              ? flat.in_order(parameter, values).narrow(0, piece.first, piece.count).clone()
-              : at::Tensor());
+      own.tensors.push_back(values.defined()
+                                ? flat.in_order(parameter, values)
+                                      .narrow(0, piece.first, piece.count)
+                                      .to(flat.options(), /*non_blocking=*/false, /*copy=*/true)
+                                : at::Tensor());
     }
     optimizer.state()[flat.piece_tensors()[i].unsafeGetTensorImpl()] = kind_.make(own);
   }
@@ -312,7 +346,7 @@ OptimizerParts::Kept OptimizerParts::kept_anywhere(const Optimizer& optimizer, c
     row[0] = read.steps + 1;
     for (std::size_t t = 0; t < read.tensors.size(); ++t) row[1 + t] = read.tensors[t].defined();
   }
-  control_.all_reduce(std::span(kept.table), ReduceOp::Max);
+  if (is_cut_) control_.all_reduce(std::span(kept.table), ReduceOp::Max);
   return kept;
 }
 
@@ -320,7 +354,7 @@ at::Tensor OptimizerParts::part_of_state(const Optimizer& optimizer, const Flat&
                                          std::size_t tensor) const {
   const auto& partition = flat.partition();
   auto part = at::zeros({partition.part}, flat.options());
-  const auto from = control_.rank() * partition.part;
+  const auto from = flat.rank() * partition.part;
   for (std::size_t i = 0; i < flat.pieces().size(); ++i) {
     const auto& piece = flat.pieces()[i];
     const auto* state = state_of(optimizer, flat.piece_tensors()[i]);
@@ -333,7 +367,9 @@ at::Tensor OptimizerParts::part_of_state(const Optimizer& optimizer, const Flat&
   return part;
 }
 
+/// On rank 0 that of all ranks, in main memory; undefined elsewhere.
 at::Tensor OptimizerParts::collect(const at::Tensor& part) {
+  if (!is_cut_) return control_.rank() == 0 ? part.to(at::kCPU) : at::Tensor();
   const auto count = static_cast<std::size_t>(part.numel());
   const auto type = data_type_of(part);
   finish_writes(part);
@@ -351,9 +387,27 @@ at::Tensor OptimizerParts::collect(const at::Tensor& part) {
   return all.view({-1});
 }
 
+std::vector<MasterWeight> OptimizerParts::whole_masters(const std::vector<at::Tensor>& parameters) {
+  std::unordered_set<const void*> wanted;
+  for (const auto& parameter : parameters) wanted.insert(parameter.unsafeGetTensorImpl());
+  std::vector<MasterWeight> found;
+  for (auto& part : parts_) {
+    const auto& flat = *part.flat;
+    const bool is_wanted = std::ranges::any_of(flat.parameters(), [&](const auto& parameter) {
+      return wanted.contains(parameter.tensor.unsafeGetTensorImpl());
+    });
+    if (!is_wanted || !flat.masters().defined()) continue;
+    const auto all = collect(flat.masters());
+    for (std::size_t i = 0; all.defined() && i < flat.parameters().size(); ++i)
+      found.emplace_back(flat.parameters()[i].tensor, flat.cut_out(i, all));
+  }
+  return found;
+}
+
 std::unique_ptr<Optimizer> OptimizerParts::whole(const Optimizer& optimizer) {
   const at::NoGradGuard no_grad;
   check_parameters(optimizer);
+  if (!is_cut_ && control_.rank() != 0) return nullptr;
   auto whole = control_.rank() == 0 ? kind_.without_state(optimizer) : nullptr;
   for (const auto& [name, tensor] : whole_) {
     const auto* loaded = state_of(optimizer, tensor);
@@ -370,12 +424,7 @@ std::unique_ptr<Optimizer> OptimizerParts::whole(const Optimizer& optimizer) {
       if (!kept.has(t)) continue;
       const auto all = collect(part_of_state(optimizer, flat, t));
       for (std::size_t i = 0; whole && i < parameters.size(); ++i) {
-        if (!kept.has(i, t)) continue;
-        const auto& tensor = parameters[i].tensor;
-        // A tensor of its own: LibTorch writes all of the memory that a view looks at.
-        states[i].tensors[t] = all.narrow(0, flat.partition().offsets[i], tensor.numel())
-                                   .clone()
-                                   .as_strided(tensor.sizes(), flat.strides(i));
+        if (kept.has(i, t)) states[i].tensors[t] = flat.cut_out(i, all);
       }
     }
     for (std::size_t i = 0; whole && i < parameters.size(); ++i) {

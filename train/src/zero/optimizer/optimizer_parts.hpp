@@ -9,6 +9,7 @@
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/prepared_optimizer.hpp>
 
+#include "precision/master_weights.hpp"
 #include "zero/cut_bucket.hpp"
 #include "zero/flat.hpp"
 #include "zero/gathering/gathering.hpp"
@@ -25,6 +26,13 @@ namespace troupe::train {
 /// learning rate and what else goes through its groups work as ever. In a step it has the pieces of
 /// this rank's part in their place, and its state is that of the pieces.
 ///
+/// With master weights the pieces of parameters of a smaller type are of float32. Without ZeRO every rank
+/// has all of them then: the whole is one part.
+///
+/// Gradients of float16 that were multiplied by a loss scale are divided in float32, in which the quotient
+/// is not lost: divide_gradients() then takes copies, which are what is clipped and what the next step
+/// updates with. drop_copies() drops them without a step.
+///
 /// 1. After a step of parameters that were the same on all ranks, all ranks have the same values of all parameters.
 /// 2. State that the optimizer has for a whole parameter, as after a load, is cut before it is used.
 /// 3. When a step ends, also by an exception, the optimizer has the model's parameters again.
@@ -35,8 +43,9 @@ class OptimizerParts final : public detail::OptimizerShards {
   /// `groups`: the optimizer's parameters with their names, each parameter once, and the same on all
   /// ranks in everything but the memory that they are in. The communicators
   /// outlive this: `communicator` for memory of the parameters' device, `control` for main memory.
+  /// `is_cut`: among the ranks; else this rank has the whole.
   OptimizerParts(const OptimizerKind& kind, std::vector<std::vector<NamedTensor>> groups,
-                 Communicator& communicator, Communicator& control);
+                 Communicator& communicator, Communicator& control, bool is_cut = true);
   /// With the gradients of stages 2 and 3. `models`: all that are prepared; those without
   /// a parameter of this optimizer are not used. `gathering`: of stage 3, else nullptr. Throws std::invalid_argument, naming the parameter,
   /// where a model has parameters here and others not.
@@ -44,22 +53,32 @@ class OptimizerParts final : public detail::OptimizerShards {
                  const std::vector<CutModel>& models, Communicator& communicator,
                  Communicator& control, std::shared_ptr<Gathering> gathering);
 
+  /// Of parameters of a smaller type, beginning with their values before they were made smaller.
+  void keep_masters(InitialMasters& initial);
+
   void step(torch::optim::Optimizer& optimizer, const std::function<void()>& update) override;
 
   /// On rank 0 the optimizer with the state of all ranks, in main memory, as a rank of a run without
   /// ZeRO has it; nullptr elsewhere. A collective. Rank 0 needs memory for the whole state.
   std::unique_ptr<torch::optim::Optimizer> whole(const torch::optim::Optimizer& optimizer);
+  /// On rank 0 the master weights of the buffers that have some of these parameters, in main memory;
+  /// nothing elsewhere. A collective.
+  std::vector<MasterWeight> whole_masters(const std::vector<at::Tensor>& parameters);
 
-  /// Whether a rank has the gradients of its part alone.
-  bool cuts_gradients() const { return cuts_gradients_; }
-  /// Of a stage that cuts gradients: scales them so that their norm is at most `max_norm`. -> the norm
+  /// Whether clip_gradients() is to be asked: the gradients of a step are here, and not the parameters'.
+  bool has_gradients() const { return cuts_gradients_ || has_copies_; }
+  /// Where they are here: scales them so that their norm is at most `max_norm`. -> the norm
   /// that it was. A collective. Throws as step() for gradients that are no averages.
   double clip_gradients(double max_norm);
-  /// Of a stage that cuts gradients: divides those of this rank's part. -> whether they were finite. Throws
+  /// Whether divide_gradients() is to be asked, and not the parameters' gradients.
+  bool divides() const { return cuts_gradients_ || has_masters_; }
+  /// Divides those of this rank's part, or takes copies of them that are. -> whether they were finite. Throws
   /// as step() for gradients that are no averages.
   bool divide_gradients(double scale);
+  void drop_copies();
 
  private:
+  class GradientsLent;
   class PiecesInPlace;
   struct Part {
     std::vector<std::size_t> groups;  // of each parameter
@@ -71,7 +90,7 @@ class OptimizerParts final : public detail::OptimizerShards {
   void add_parts(const CutModel& model, const std::unordered_map<const void*, std::size_t>& groups);
   void check_parameters(const torch::optim::Optimizer& optimizer) const;
   void check_gradients() const;
-  std::vector<at::Tensor> averages() const;
+  std::vector<at::Tensor> gradients() const;
   void cut_state(torch::optim::Optimizer& optimizer);
   void cut_state(torch::optim::Optimizer& optimizer, Flat& flat, std::size_t parameter);
   Kept kept_anywhere(const torch::optim::Optimizer& optimizer, const Flat& flat);
@@ -85,8 +104,12 @@ class OptimizerParts final : public detail::OptimizerShards {
   Communicator& control_;
   const bool cuts_gradients_ = false;
   const std::shared_ptr<Gathering> gathering_ = {};
+  const bool is_cut_ = true;
+  bool has_masters_ = false;
+  bool has_copies_ = false;  // of gradients, divided
   std::vector<Part> parts_;
-  std::vector<NamedTensor> whole_;  // in no part: frozen when their model was prepared
+  std::vector<std::shared_ptr<void>> masters_;  // of the parts, which stay while this uses them
+  std::vector<NamedTensor> whole_;              // in no part: frozen when their model was prepared
 };
 
 }  // namespace troupe::train
