@@ -2,6 +2,7 @@
 // as two programs that name the same types; of the second one the types are not quite the same.
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <stdexcept>
@@ -281,6 +282,14 @@ void see_it_die() {
   say("find", [] { return troupe::find<Ledger>(kName, 500ms), 0; });
 }
 
+/// Returns once there is a file of the name that TROUPE_TEST_GO has.
+void wait_until_told() {
+  std::cout << "waiting" << std::endl;
+  const std::string file = std::getenv("TROUPE_TEST_GO");
+  while (access(file.c_str(), F_OK) != 0) std::this_thread::sleep_for(1ms);
+  std::cout << "asking" << std::endl;
+}
+
 const std::map<std::string, void (*)()> kThings{
     {"make", make},
     {"make two",
@@ -291,6 +300,11 @@ const std::map<std::string, void (*)()> kThings{
     {"find",
      [] {
        say("find", [] { return troupe::find<Ledger>(kName, 500ms), 0; });
+       say("look", [] { return troupe::find<Ledger>(kName, 0ms), 0; });
+     }},
+    {"look when told",
+     [] {
+       wait_until_told();
        say("look", [] { return troupe::find<Ledger>(kName, 0ms), 0; });
      }},
     {"find it", [] { say("find", [] { return troupe::find<Ledger>(kName, kPatience), 0; }); }},
@@ -321,6 +335,11 @@ const std::map<std::string, void (*)()> kThings{
 int main(int argc, char** argv) {
   const auto thing = kThings.find(argc > 1 ? argv[1] : "");
   const auto cluster = troupe::init(argc, argv);
+  if (argc > 1 && argv[1] == std::string("report when told")) {
+    wait_until_told();
+    std::cout << cluster.status_json() << std::endl;
+    return 0;
+  }
   if (thing == kThings.end()) {
     std::cerr << "no such thing to do: " << (argc > 1 ? argv[1] : "") << '\n';
     return 2;

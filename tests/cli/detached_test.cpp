@@ -1,8 +1,10 @@
 // Actors that outlive the programs that made them, and are called by others.
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -255,6 +257,47 @@ TEST_CASE("whoever has a handle of a detached actor is told of its death", "[cli
   // The name is free again.
   run_one(cluster, "make");
   run_one(cluster, "kill");
+}
+
+namespace {
+
+/// What a program prints that asks the head, which stands still, right after the node of the detached
+/// actor was killed: the head hears of both in one turn of its loop.
+std::string asked_with_the_loss(const std::string& what) {
+  TestCluster cluster(1);
+  run_one(cluster, "make");
+  const auto go = cluster.folder() + "/go";
+  auto environment = cluster.environment();
+  environment.push_back("TROUPE_TEST_GO=" + go);
+  Child asker({TROUPE_TEST_DETACHED_DRIVER, what}, environment);
+  asker.wait_for_output("waiting\n");
+  cluster.head().signal(SIGSTOP);
+  cluster.worker(0).signal(SIGKILL);
+  CHECK(cluster.worker(0).wait());
+  std::ofstream(go) << "\n";
+  asker.wait_for_output("asking\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  cluster.head().signal(SIGCONT);
+  CHECK(asker.wait());
+  const auto printed = asker.output();
+  return printed.substr(printed.find("asking\n") + std::string("asking\n").size());
+}
+
+}  // namespace
+
+TEST_CASE("a detached actor that is lost with its node is in the status at any time",
+          "[cli][cluster]") {
+  const auto status = nlohmann::json::parse(asked_with_the_loss("report when told"));
+  INFO(status.dump());
+  CHECK(status.at("actors").size() + status.at("lost_actors").size() == 1);
+}
+
+TEST_CASE("who looks for a detached actor as its node is lost is told of the loss",
+          "[cli][cluster]") {
+  const auto told = asked_with_the_loss("look when told");
+  INFO(told);
+  const bool is_there = told == "look: 0\n";
+  CHECK((is_there || Contains("the detached actor of that name ended at 20").match(told)));
 }
 
 TEST_CASE("who looks for a detached actor that was killed by its handle is told so",

@@ -208,6 +208,7 @@ void Control::answer_done(const Asked& asked) {
 }
 
 void Control::find_actor(const Search& search) {
+  carry_out_effects();
   if (answer_search(search)) return;
   if (!search.now) return searches_.push_back(search);
   refuse(search.asked, Failure::Kind::TimedOut,

@@ -30,10 +30,10 @@ void Control::apply(const scheduler::Event& event) {
     std::abort();
   });
   if (!effects_.empty() && !std::exchange(flushing_, true))
-    boost::asio::post(loop_, [this] { flush(); });
+    boost::asio::post(loop_, [this] { carry_out_effects(); });
 }
 
-void Control::flush() {
+void Control::carry_out_effects() {
   flushing_ = false;
   for (const auto& effect : std::exchange(effects_, {})) {
     std::visit([this](const auto& what) { carry_out(what); }, effect);

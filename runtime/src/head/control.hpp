@@ -88,6 +88,10 @@ class Control {
   // ---- what is asked (asks.cpp)
   void asked(ProcessId asker, wire::HeadRequest::Reader ask);
 
+  /// Carries out the scheduler's effects that wait, so that the next request is answered after them:
+  /// between an event and the end of its turn of the loop the head knows that an actor is gone, and
+  /// not yet how.
+  void carry_out_effects();
   /// What `troupe status --json` prints (status.cpp).
   nlohmann::json status() const;
   /// Of each node number, name and what it has: the part of status() that drivers ask for often.
@@ -157,7 +161,6 @@ class Control {
   // control.cpp
   std::string why_too_many_cpus(wire::NodeJoin::Reader join) const;
   void apply(const scheduler::Event& event);
-  void flush();
   void settle_fate(ProcessId process, ExitRecords::End end);
   void forget_asks_of(ProcessId process);
   void answer_overdue_fates();

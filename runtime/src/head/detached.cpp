@@ -86,7 +86,7 @@ void Control::keep_creator(ProcessId creator) {
 /// had returned: nobody could say whether there is an object.
 void Control::end_detached() {
   // How an actor was lost is among the effects that wait, and is noted with its job.
-  if (flushing_) flush();
+  carry_out_effects();
   std::vector<JobId> over;
   for (const auto& [id, job] : detached_) {
     const bool is_forsaken = job.creator && !routes_.process(job.creator);

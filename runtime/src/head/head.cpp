@@ -226,6 +226,7 @@ struct Head::Impl {
     const auto what = request.is_object() && request.contains("do") && request["do"].is_string()
                           ? request["do"].get<std::string>()
                           : "";
+    control.carry_out_effects();
     nlohmann::json answer;
     if ((what == "logs" || what == "timeline") && may_stop)
       return answer_logs(connection, request, what == "timeline");
