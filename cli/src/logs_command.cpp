@@ -14,10 +14,10 @@
 #include "admin.hpp"
 #include "commands.hpp"
 #include "config/name.hpp"
+#include "config/nearest.hpp"
 #include "job/job.hpp"
 #include "output.hpp"
 #include "store/types.hpp"
-#include "words/nearest.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -204,7 +204,7 @@ std::string complete(LogsArguments& arguments) {
   if (!arguments.which.empty())
     return fmt::format("there are logs of a job, an actor and a process, and not of a '{}'{}",
                        config::printable(what),
-                       launch::nearest_in_words(what, {"job", "actor", "process"}));
+                       config::nearest_in_words(what, {"job", "actor", "process"}));
   arguments.which = what;
   arguments.what = is_number(arguments.which) ? "job" : "actor";
   return "";

@@ -8,8 +8,8 @@
 
 #include "command_line/foreign_options.hpp"
 #include "config/name.hpp"
+#include "config/nearest.hpp"
 #include "words.hpp"
-#include "words/nearest.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -40,7 +40,7 @@ std::vector<std::string> names_of(const std::vector<const CLI::App*>& commands) 
   }
   throw CLI::ValidationError(
       path_of(group), fmt::format("there is no command '{}', only {}{}", named, in_words(names),
-                                  launch::nearest_in_words(word, names)));
+                                  config::nearest_in_words(word, names)));
 }
 
 [[noreturn]] void ask_for_command(const CLI::App& group) {
@@ -99,7 +99,7 @@ std::string unknown_option(const CLI::App& command, const std::string& word) {
   const auto text = fmt::format("there is no option '{}'", config::printable(name));
   const auto instead = instead_of_foreign(command, name);
   if (!instead.empty()) return text + instead;
-  return text + launch::nearest_in_words(name, options);
+  return text + config::nearest_in_words(name, options);
 }
 
 std::string unknown_option_among(const CLI::App& command, const std::vector<std::string>& words) {

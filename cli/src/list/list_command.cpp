@@ -9,11 +9,11 @@
 #include "commands.hpp"
 #include "config/json.hpp"
 #include "config/name.hpp"
+#include "config/nearest.hpp"
 #include "list/kinds.hpp"
 #include "list/table.hpp"
 #include "output.hpp"
 #include "words.hpp"
-#include "words/nearest.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -36,7 +36,7 @@ Filters read_filters(const Kind& kind, const std::vector<std::string>& given) {
     if (std::ranges::find(kind.filters, key) == kind.filters.end()) {
       throw std::invalid_argument(fmt::format(
           "{} cannot be filtered by '{}': there are the keys {}{}", kind.name,
-          config::printable(key), keys_text(kind), launch::nearest_in_words(key, kind.filters)));
+          config::printable(key), keys_text(kind), config::nearest_in_words(key, kind.filters)));
     }
     filters[key].insert(text.substr(equals + 1));
   }

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/name.hpp"
-#include "words/nearest.hpp"
+#include "config/nearest.hpp"
 
 namespace troupe::launch {
 namespace {
@@ -25,9 +25,9 @@ const Field& field_of(const std::string& name, const std::string& text,
   if (field != fields.end()) return *field;
   std::vector<std::string> names;
   for (const auto& known : fields) names.push_back(known.name);
-  throw std::invalid_argument(
-      fmt::format("{{{}}} in '{}' is no field of the space{}; write {{{{ for a brace",
-                  config::printable(name), config::printable(text), did_you_mean(name, names)));
+  throw std::invalid_argument(fmt::format(
+      "{{{}}} in '{}' is no field of the space{}; write {{{{ for a brace", config::printable(name),
+      config::printable(text), config::did_you_mean(name, names)));
 }
 
 /// The text with what `of_name` gives in place of each "{name}".

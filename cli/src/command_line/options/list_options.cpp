@@ -6,9 +6,9 @@
 #include "command_line/options/add_options.hpp"
 #include "command_line/options/validators.hpp"
 #include "config/name.hpp"
+#include "config/nearest.hpp"
 #include "list/kinds.hpp"
 #include "words.hpp"
-#include "words/nearest.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -23,7 +23,7 @@ CLI::Validator a_kind() {
           return {};
         }
         return fmt::format("there is no list of '{}', only of {}{}", config::printable(word), all,
-                           launch::nearest_in_words(word, kind_names()));
+                           config::nearest_in_words(word, kind_names()));
       },
       all);
 }

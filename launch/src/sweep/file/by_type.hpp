@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "config/nearest.hpp"
 #include "sweep/file/toml_table.hpp"
-#include "words/nearest.hpp"
 
 namespace troupe::launch {
 
@@ -36,8 +36,8 @@ Factory made_by_type(TomlTable& table, const std::vector<OfType<Factory>>& all) 
       table.refuse_named(refused.what(), "type");
     }
   }
-  table.refuse(
-      "type", fmt::format("is one of {}{}", fmt::join(types, ", "), nearest_in_words(type, types)));
+  table.refuse("type", fmt::format("is one of {}{}", fmt::join(types, ", "),
+                                   config::nearest_in_words(type, types)));
 }
 
 }  // namespace troupe::launch

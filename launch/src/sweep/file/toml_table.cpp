@@ -9,7 +9,7 @@
 #include <troupe/tune/detail/sweep_keys.hpp>
 
 #include "config/name.hpp"
-#include "words/nearest.hpp"
+#include "config/nearest.hpp"
 #include "words/refuse.hpp"
 
 namespace troupe::launch {
@@ -180,7 +180,7 @@ void TomlTable::refuse_unknown(const toml::key& key, const std::string& hint) co
 void TomlTable::refuse_missing(const std::string& key, const std::string& why) const {
   for (const auto& [other, node] : table_) {
     const std::string name(other.str());
-    const auto hint = asked_.contains(name) ? std::string() : nearest_in_words(name, {key});
+    const auto hint = asked_.contains(name) ? std::string() : config::nearest_in_words(name, {key});
     if (!hint.empty()) refuse_unknown(other, hint);
   }
   refuse(key, why);
@@ -190,7 +190,7 @@ void TomlTable::finish() const {
   const std::vector<std::string> known(asked_.begin(), asked_.end());
   for (const auto& [key, node] : table_) {
     const std::string name(key.str());
-    if (!asked_.contains(name)) refuse_unknown(key, did_you_mean(name, known));
+    if (!asked_.contains(name)) refuse_unknown(key, config::did_you_mean(name, known));
   }
 }
 

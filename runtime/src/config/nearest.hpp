@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::launch {
+namespace troupe::config {
 
 /// The name that is so near to `wrong` that it may be what was meant; empty: none is.
 std::string nearest(const std::string& wrong, const std::vector<std::string>& names);
@@ -14,4 +14,4 @@ std::string nearest_in_words(const std::string& wrong, const std::vector<std::st
 /// Where a name is near: "; did you mean 'max_t'?". Else what there is: "; there is a, b, c".
 std::string did_you_mean(const std::string& wrong, const std::vector<std::string>& names);
 
-}  // namespace troupe::launch
+}  // namespace troupe::config

@@ -1,4 +1,4 @@
-#include "words/nearest.hpp"
+#include "config/nearest.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace troupe::launch {
+namespace troupe::config {
 namespace {
 
 /// Levenshtein's distance.
@@ -24,13 +24,30 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
+/// How far from a name a misspelt one may be.
+std::size_t most_distance(const std::string& name) {
+  return std::max<std::size_t>(2, name.size() / 3);
+}
+
+/// Their distance is at least the difference of their lengths: a very long text is compared with none.
+bool may_be_near(const std::string& wrong, const std::string& name) {
+  const auto [shorter, longer] = std::minmax({wrong.size(), name.size()});
+  return longer - shorter <= most_distance(name);
+}
+
 }  // namespace
 
 std::string nearest(const std::string& wrong, const std::vector<std::string>& names) {
-  const auto found = std::ranges::min_element(
-      names, {}, [&wrong](const std::string& name) { return distance(wrong, name); });
-  if (found == names.end()) return {};
-  return distance(wrong, *found) <= std::max<std::size_t>(2, found->size() / 3) ? *found : "";
+  std::string found;
+  std::size_t least = 0;
+  for (const auto& name : names) {
+    if (!may_be_near(wrong, name)) continue;
+    const auto far = distance(wrong, name);
+    if (far > most_distance(name) || (!found.empty() && far >= least)) continue;
+    found = name;
+    least = far;
+  }
+  return found;
 }
 
 std::string nearest_in_words(const std::string& wrong, const std::vector<std::string>& names) {
@@ -43,4 +60,4 @@ std::string did_you_mean(const std::string& wrong, const std::vector<std::string
   return names.empty() ? "" : fmt::format("; there is {}", fmt::join(names, ", "));
 }
 
-}  // namespace troupe::launch
+}  // namespace troupe::config
