@@ -33,81 +33,36 @@ std::vector<torch::Tensor> lazy_tensors(const torch::nn::Module& module) {
   return all;
 }
 
-/// While this lives, the tensors of floating point of a module have the type that they have in the
-/// archive: LibTorch's load has a tensor look at the archive's memory as at values of the tensor's own
-/// type. They are what they were before where nobody calls take_values().
-class TypesOfArchive {
- public:
-  // Delegates, so that the destructor runs where LibTorch throws for one of the tensors.
-  TypesOfArchive(const torch::nn::Module& module, torch::serialize::InputArchive& archive)
-      : TypesOfArchive() {
-    take(module, archive);
-  }
-  ~TypesOfArchive() {
-    for (const auto& [tensor, original] : originals_) show(tensor, original);
-  }
-  TypesOfArchive(const TypesOfArchive&) = delete;
-  TypesOfArchive& operator=(const TypesOfArchive&) = delete;
-
-  /// The module was loaded: its tensors have the new values, and their own types again.
-  void take_values() {
-    for (const auto& [tensor, original] : std::exchange(originals_, {}))
-      show(tensor, tensor.detach().to(original.scalar_type()));
-  }
-
- private:
-  TypesOfArchive() = default;
-
-  void take(const torch::nn::Module& module, torch::serialize::InputArchive& archive) {
-    for (const auto& item : module.named_parameters(/*recurse=*/false))
-      take(item.value(), archive, item.key(), false);
-    for (const auto& item : module.named_buffers(/*recurse=*/false))
-      take(item.value(), archive, item.key(), true);
-    for (const auto& child : module.named_children()) {
-      torch::serialize::InputArchive of_child;
-      if (archive.try_read(child.key(), of_child)) take(*child.value(), of_child);
-    }
-  }
-  void take(const torch::Tensor& tensor, torch::serialize::InputArchive& archive,
-            const std::string& key, bool is_buffer) {
-    torch::Tensor saved;
-    if (!tensor.defined() || !archive.try_read(key, saved, is_buffer) || !saved.defined()) return;
-    if (tensor.scalar_type() == saved.scalar_type() || !tensor.is_floating_point() ||
-        !saved.is_floating_point())
-      return;
-    originals_.emplace_back(tensor, tensor.detach());
-    show(tensor, tensor.detach().to(saved.scalar_type()));
-  }
-
-  std::vector<std::pair<torch::Tensor, torch::Tensor>> originals_;
-};
-
-/// Gives the tensor memory of its own, with the values that the tensor shows.
-void resolve(torch::Tensor& tensor) {
-  tensor.set_data(tensor.detach().resolve_conj().resolve_neg());
+/// The tensor in memory of its own, with the values that it shows.
+torch::Tensor resolved(const torch::Tensor& tensor) {
+  return tensor.detach().resolve_conj().resolve_neg();
 }
 
-/// The module's tensors are resolved as long as this lives, and are afterwards what they were
-/// before: a view looks at the memory of its base again.
-class ResolvedWhileSaving {
- public:
-  // Delegates, so that the destructor runs where LibTorch throws for one of the tensors.
-  explicit ResolvedWhileSaving(const torch::nn::Module& module) : ResolvedWhileSaving() {
-    for (auto& tensor : lazy_tensors(module)) {
-      resolved_.emplace_back(tensor, tensor.detach());
-      resolve(tensor);
-    }
-  }
-  ~ResolvedWhileSaving() {
-    for (auto& [tensor, original] : resolved_) tensor.set_data(original);
-  }
-  ResolvedWhileSaving(const ResolvedWhileSaving&) = delete;
-  ResolvedWhileSaving& operator=(const ResolvedWhileSaving&) = delete;
+/// The tensor has the type that it has in the archive, where both are of floating point.
+void show_type_of_archive(const torch::Tensor& tensor, torch::serialize::InputArchive& archive,
+                          const std::string& key, bool is_buffer, ShownMemory& shown) {
+  torch::Tensor saved;
+  if (!tensor.defined() || !archive.try_read(key, saved, is_buffer) || !saved.defined()) return;
+  if (tensor.scalar_type() == saved.scalar_type() || !tensor.is_floating_point() ||
+      !saved.is_floating_point())
+    return;
+  shown.show(tensor, tensor.detach().to(saved.scalar_type()));
+}
 
- private:
-  ResolvedWhileSaving() = default;
-  std::vector<std::pair<torch::Tensor, torch::Tensor>> resolved_;
-};
+/// The tensors of floating point of a module have the type that they have in the archive:
+/// LibTorch's load has a tensor look at the archive's memory as at values of the tensor's own type.
+void show_types_of_archive(const torch::nn::Module& module, torch::serialize::InputArchive& archive,
+                           ShownMemory& shown) {
+  for (const auto& item : module.named_parameters(/*recurse=*/false))
+    show_type_of_archive(item.value(), archive, item.key(), false, shown);
+  for (const auto& item : module.named_buffers(/*recurse=*/false))
+    show_type_of_archive(item.value(), archive, item.key(), true, shown);
+  for (const auto& child : module.named_children()) {
+    torch::serialize::InputArchive of_child;
+    if (archive.try_read(child.key(), of_child))
+      show_types_of_archive(*child.value(), of_child, shown);
+  }
+}
 
 /// LibTorch's own writer ends the process where the disk is full: it throws from a destructor. Throws
 /// troupe::Error.
@@ -133,7 +88,8 @@ void write_archive(torch::serialize::OutputArchive& archive, const fs::path& fil
 
 void save_module(const torch::nn::Module& module, const fs::path& file) {
   translated(fmt::format("cannot write {}", file.string()), [&] {
-    const ResolvedWhileSaving resolved(module);
+    ShownMemory shown;  // afterwards a view looks at the memory of its base again
+    for (const auto& tensor : lazy_tensors(module)) shown.show(tensor, resolved(tensor));
     torch::serialize::OutputArchive archive;
     module.save(archive);
     write_archive(archive, file);
@@ -152,10 +108,13 @@ void load_module(torch::nn::Module& module, const fs::path& file, c10::Device de
   translated(fmt::format("cannot load {} into the model", file.string()), [&] {
     torch::serialize::InputArchive archive;
     archive.load_from(file.string(), device);
-    for (auto& tensor : lazy_tensors(module)) resolve(tensor);
-    TypesOfArchive types(module, archive);
+    for (auto& tensor : lazy_tensors(module)) tensor.set_data(resolved(tensor));
+    ShownMemory shown;
+    show_types_of_archive(module, archive, shown);
     module.load(archive);
-    types.take_values();
+    // The tensors have the new values, and their own types again.
+    for (const auto& [tensor, original] : shown.release())
+      show(tensor, tensor.detach().to(original.scalar_type()));
   });
 }
 

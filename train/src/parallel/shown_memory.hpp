@@ -1,5 +1,8 @@
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 
 namespace troupe::train {
@@ -9,5 +12,34 @@ namespace troupe::train {
 inline void show(const at::Tensor& tensor, const at::Tensor& memory) {
   tensor.unsafeGetTensorImpl()->shallow_copy_from(memory.getIntrusivePtr());
 }
+
+/// Tensors show other memory while this lives, and afterwards their own again. The tensor that was
+/// shown last is the first to have its own, so that a tensor may be shown twice.
+///
+/// Used by one thread.
+class ShownMemory {
+ public:
+  /// A tensor, and another one that has the memory, type, size and device that it had before.
+  using Original = std::pair<at::Tensor, at::Tensor>;
+
+  ShownMemory() = default;
+  ~ShownMemory() {
+    for (auto each = originals_.rbegin(); each != originals_.rend(); ++each)
+      train::show(each->first, each->second);
+  }
+  ShownMemory(const ShownMemory&) = delete;
+  ShownMemory& operator=(const ShownMemory&) = delete;
+
+  /// Calls Tensor::detach(), under the caller's guards.
+  void show(const at::Tensor& tensor, const at::Tensor& memory) {
+    originals_.emplace_back(tensor, tensor.detach());
+    train::show(tensor, memory);
+  }
+  /// The tensors keep what they show. -> what they were before.
+  std::vector<Original> release() { return std::exchange(originals_, {}); }
+
+ private:
+  std::vector<Original> originals_;
+};
 
 }  // namespace troupe::train

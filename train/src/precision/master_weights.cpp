@@ -10,7 +10,6 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
 
-#include "parallel/shown_memory.hpp"
 #include "precision/scalar_type.hpp"
 
 namespace troupe::train {
@@ -95,10 +94,8 @@ at::Tensor InitialMasters::find(const at::Tensor& parameter) const {
   return found == kept_.end() ? at::Tensor() : found->second.value;
 }
 
-// Delegates, so that the destructor runs where there is no memory for one of them.
 SavedInFloat32::SavedInFloat32(const std::vector<at::Tensor>& parameters,
-                               const std::vector<MasterWeight>& masters)
-    : SavedInFloat32() {
+                               const std::vector<MasterWeight>& masters) {
   const at::NoGradGuard no_grad;
   std::unordered_map<const void*, at::Tensor> found;
   for (const auto& [parameter, value] : masters)
@@ -112,13 +109,8 @@ SavedInFloat32::SavedInFloat32(const std::vector<at::Tensor>& parameters,
       value.copy_(master->second);
       take_written(value, rounded);
     }
-    originals_.emplace_back(parameter, parameter.detach());
-    show(parameter, value);
+    shown_.show(parameter, value);
   }
-}
-
-SavedInFloat32::~SavedInFloat32() {
-  for (const auto& [parameter, original] : originals_) show(parameter, original);
 }
 
 void take_written(at::Tensor& master, const at::Tensor& value) {

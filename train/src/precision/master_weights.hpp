@@ -9,6 +9,8 @@
 
 #include <troupe/train/mixed_precision.hpp>
 
+#include "parallel/shown_memory.hpp"
+
 namespace torch::nn {
 class Module;
 }
@@ -61,13 +63,9 @@ class SavedInFloat32 {
  public:
   SavedInFloat32(const std::vector<at::Tensor>& parameters,
                  const std::vector<MasterWeight>& masters);
-  ~SavedInFloat32();
-  SavedInFloat32(const SavedInFloat32&) = delete;
-  SavedInFloat32& operator=(const SavedInFloat32&) = delete;
 
  private:
-  SavedInFloat32() = default;
-  std::vector<std::pair<at::Tensor, at::Tensor>> originals_;  // of a parameter
+  ShownMemory shown_;
 };
 
 /// `master`, but for elements whose rounding is not what `value` has: those have been written, and

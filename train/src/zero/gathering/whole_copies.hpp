@@ -1,11 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
+#include "parallel/shown_memory.hpp"
 #include "zero/flat.hpp"
 #include "zero/gathering/gathering.hpp"
 
@@ -18,13 +16,9 @@ class WholeCopies {
  public:
   /// A collective. `keeps`: on this rank; elsewhere the parameters stay as they are.
   WholeCopies(Gathering& gathering, const std::vector<std::shared_ptr<Flat>>& buckets, bool keeps);
-  ~WholeCopies();
-  WholeCopies(const WholeCopies&) = delete;
-  WholeCopies& operator=(const WholeCopies&) = delete;
 
  private:
-  WholeCopies() = default;
-  std::vector<std::pair<at::Tensor, at::Tensor>> originals_;  // of a parameter
+  ShownMemory shown_;
 };
 
 }  // namespace troupe::train
