@@ -66,63 +66,50 @@ const char* name_of(ReduceOp op) {
 bool is_floating(DataType type) { return type >= DataType::Float16; }
 
 void Communicator::all_reduce(void* data, std::size_t count, DataType type, ReduceOp op) {
-  check_buffer(data, count, type, 1, "all_reduce");
-  check_op(type, op, "all_reduce");
+  check_all_reduce(data, count, type, op);
   do_all_reduce(data, count, type, op);
 }
 
 void Communicator::broadcast(void* data, std::size_t count, DataType type, int root) {
-  check_buffer(data, count, type, 1, "broadcast");
-  check_root(root, *this, "broadcast");
+  check_broadcast(*this, data, count, type, root);
   do_broadcast(data, count, type, root);
 }
 
 void Communicator::all_gather(const void* in, void* out, std::size_t count, DataType type) {
-  check_buffer(in, count, type, size(), "all_gather");
-  check_buffer(out, count, type, size(), "all_gather");
+  check_all_gather(*this, in, out, count, type);
   do_all_gather(in, out, count, type);
 }
 
 void Communicator::all_gather(const void* in, void* out, std::span<const std::size_t> counts,
                               DataType type) {
-  check_counts(counts, *this, in, out, type, "all_gather");
+  check_all_gather(*this, in, out, counts, type);
   do_all_gather_parts(in, out, counts, type);
 }
 
 void Communicator::reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                           int root) {
-  check_root(root, *this, "reduce");
-  check_buffer(in, count, type, 1, "reduce");
-  if (rank() == root) check_buffer(out, count, type, 1, "reduce");
-  check_op(type, op, "reduce");
+  check_reduce(*this, in, out, count, type, op, root);
   do_reduce(in, out, count, type, op, root);
 }
 
 void Communicator::gather(const void* in, void* out, std::size_t count, DataType type, int root) {
-  check_root(root, *this, "gather");
-  check_buffer(in, count, type, size(), "gather");
-  if (rank() == root) check_buffer(out, count, type, size(), "gather");
+  check_gather(*this, in, out, count, type, root);
   do_gather(in, out, count, type, root);
 }
 
 void Communicator::scatter(const void* in, void* out, std::size_t count, DataType type, int root) {
-  check_root(root, *this, "scatter");
-  if (rank() == root) check_buffer(in, count, type, size(), "scatter");
-  check_buffer(out, count, type, size(), "scatter");
+  check_scatter(*this, in, out, count, type, root);
   do_scatter(in, out, count, type, root);
 }
 
 void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
                                   ReduceOp op) {
-  check_buffer(in, count, type, size(), "reduce_scatter");
-  check_buffer(out, count, type, size(), "reduce_scatter");
-  check_op(type, op, "reduce_scatter");
+  check_reduce_scatter(*this, in, out, count, type, op);
   do_reduce_scatter(in, out, count, type, op);
 }
 
 void Communicator::all_to_all(const void* in, void* out, std::size_t count, DataType type) {
-  check_buffer(in, count, type, size(), "all_to_all");
-  check_buffer(out, count, type, size(), "all_to_all");
+  check_all_to_all(*this, in, out, count, type);
   do_all_to_all(in, out, count, type);
 }
 

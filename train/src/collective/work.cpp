@@ -183,8 +183,7 @@ WorkQueue::~WorkQueue() = default;
 
 Work WorkQueue::all_reduce(void* data, std::size_t count, DataType type, ReduceOp op) {
   auto& comm = thread_->communicator();
-  check_buffer(data, count, type, 1, "all_reduce");
-  check_op(type, op, "all_reduce");
+  check_all_reduce(data, count, type, op);
   return Work(
       thread_->begin({.count = count, .kind = CallKind::AllReduce, .type = type, .op = op},
                      [&comm, data, count, type, op] { comm.all_reduce(data, count, type, op); }));
@@ -192,8 +191,7 @@ Work WorkQueue::all_reduce(void* data, std::size_t count, DataType type, ReduceO
 
 Work WorkQueue::broadcast(void* data, std::size_t count, DataType type, int root) {
   auto& comm = thread_->communicator();
-  check_buffer(data, count, type, 1, "broadcast");
-  check_root(root, comm, "broadcast");
+  check_broadcast(comm, data, count, type, root);
   return Work(thread_->begin(
       {.count = count, .kind = CallKind::Broadcast, .type = type, .root = root},
       [&comm, data, count, type, root] { comm.broadcast(data, count, type, root); }));
@@ -201,8 +199,7 @@ Work WorkQueue::broadcast(void* data, std::size_t count, DataType type, int root
 
 Work WorkQueue::all_gather(const void* in, void* out, std::size_t count, DataType type) {
   auto& comm = thread_->communicator();
-  check_buffer(in, count, type, comm.size(), "all_gather");
-  check_buffer(out, count, type, comm.size(), "all_gather");
+  check_all_gather(comm, in, out, count, type);
   return Work(
       thread_->begin({.count = count, .kind = CallKind::AllGather, .type = type},
                      [&comm, in, out, count, type] { comm.all_gather(in, out, count, type); }));
@@ -211,7 +208,7 @@ Work WorkQueue::all_gather(const void* in, void* out, std::size_t count, DataTyp
 Work WorkQueue::all_gather(const void* in, void* out, std::span<const std::size_t> counts,
                            DataType type) {
   auto& comm = thread_->communicator();
-  check_counts(counts, comm, in, out, type, "all_gather");
+  check_all_gather(comm, in, out, counts, type);
   std::vector<std::size_t> own(counts.begin(), counts.end());
   const auto all = std::accumulate(own.begin(), own.end(), std::size_t{0});
   return Work(thread_->begin({.count = all, .kind = CallKind::AllGather, .type = type},
@@ -223,10 +220,7 @@ Work WorkQueue::all_gather(const void* in, void* out, std::span<const std::size_
 Work WorkQueue::reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op,
                        int root) {
   auto& comm = thread_->communicator();
-  check_root(root, comm, "reduce");
-  check_buffer(in, count, type, 1, "reduce");
-  if (comm.rank() == root) check_buffer(out, count, type, 1, "reduce");
-  check_op(type, op, "reduce");
+  check_reduce(comm, in, out, count, type, op, root);
   return Work(thread_->begin(
       {.count = count, .kind = CallKind::Reduce, .type = type, .op = op, .root = root},
       [&comm, in, out, count, type, op, root] { comm.reduce(in, out, count, type, op, root); }));
@@ -234,9 +228,7 @@ Work WorkQueue::reduce(const void* in, void* out, std::size_t count, DataType ty
 
 Work WorkQueue::gather(const void* in, void* out, std::size_t count, DataType type, int root) {
   auto& comm = thread_->communicator();
-  check_root(root, comm, "gather");
-  check_buffer(in, count, type, comm.size(), "gather");
-  if (comm.rank() == root) check_buffer(out, count, type, comm.size(), "gather");
+  check_gather(comm, in, out, count, type, root);
   return Work(thread_->begin(
       {.count = count, .kind = CallKind::Gather, .type = type, .root = root},
       [&comm, in, out, count, type, root] { comm.gather(in, out, count, type, root); }));
@@ -244,9 +236,7 @@ Work WorkQueue::gather(const void* in, void* out, std::size_t count, DataType ty
 
 Work WorkQueue::scatter(const void* in, void* out, std::size_t count, DataType type, int root) {
   auto& comm = thread_->communicator();
-  check_root(root, comm, "scatter");
-  if (comm.rank() == root) check_buffer(in, count, type, comm.size(), "scatter");
-  check_buffer(out, count, type, comm.size(), "scatter");
+  check_scatter(comm, in, out, count, type, root);
   return Work(thread_->begin(
       {.count = count, .kind = CallKind::Scatter, .type = type, .root = root},
       [&comm, in, out, count, type, root] { comm.scatter(in, out, count, type, root); }));
@@ -255,9 +245,7 @@ Work WorkQueue::scatter(const void* in, void* out, std::size_t count, DataType t
 Work WorkQueue::reduce_scatter(const void* in, void* out, std::size_t count, DataType type,
                                ReduceOp op) {
   auto& comm = thread_->communicator();
-  check_buffer(in, count, type, comm.size(), "reduce_scatter");
-  check_buffer(out, count, type, comm.size(), "reduce_scatter");
-  check_op(type, op, "reduce_scatter");
+  check_reduce_scatter(comm, in, out, count, type, op);
   return Work(thread_->begin(
       {.count = count, .kind = CallKind::ReduceScatter, .type = type, .op = op},
       [&comm, in, out, count, type, op] { comm.reduce_scatter(in, out, count, type, op); }));
@@ -265,8 +253,7 @@ Work WorkQueue::reduce_scatter(const void* in, void* out, std::size_t count, Dat
 
 Work WorkQueue::all_to_all(const void* in, void* out, std::size_t count, DataType type) {
   auto& comm = thread_->communicator();
-  check_buffer(in, count, type, comm.size(), "all_to_all");
-  check_buffer(out, count, type, comm.size(), "all_to_all");
+  check_all_to_all(comm, in, out, count, type);
   return Work(
       thread_->begin({.count = count, .kind = CallKind::AllToAll, .type = type},
                      [&comm, in, out, count, type] { comm.all_to_all(in, out, count, type); }));
