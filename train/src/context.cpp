@@ -6,7 +6,6 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <typeinfo>
 #include <unordered_set>
@@ -20,6 +19,7 @@
 #include <torch/optim/lbfgs.h>
 #include <torch/optim/optimizer.h>
 
+#include "checkpoint/consolidated_state.hpp"
 #include "checkpoint/directory.hpp"
 #include "checkpoint/state.hpp"
 #include "context_options.hpp"
@@ -34,7 +34,6 @@
 #include "precision/loss_scaler.hpp"
 #include "precision/master_weights.hpp"
 #include "zero/gathering/gathering.hpp"
-#include "zero/gathering/whole_copies.hpp"
 #include "zero/optimizer/optimizer_kind.hpp"
 #include "zero/optimizer/optimizer_parts.hpp"
 #include "zero/preparing.hpp"
@@ -321,27 +320,10 @@ std::vector<std::shared_ptr<torch::nn::Module>> Context::living_models() const {
   return models;
 }
 
-/// On rank 0 those of prepared optimizers that live on all ranks, newer ones behind older ones; before them,
-/// of models without an optimizer, what they were. A collective.
 std::vector<MasterWeight> Context::whole_masters(const std::vector<at::Tensor>& parameters) {
-  std::vector<MasterWeight> found;
-  if (!impl_->masters) return found;
-  for (const auto& parameter : parameters) {
-    if (auto value = impl_->masters->find(parameter); value.defined())
-      found.emplace_back(parameter, std::move(value));
-  }
-  if (impl_->have_masters.empty()) return found;
-  std::vector<std::shared_ptr<OptimizerParts>> optimizers;
-  for (const auto& each : impl_->have_masters) optimizers.push_back(each.lock());
-  std::vector<std::int64_t> live(optimizers.size());
-  std::ranges::transform(optimizers, live.begin(), [](const auto& each) { return each ? 1 : 0; });
-  impl_->communicators.control().all_reduce(std::span(live), ReduceOp::Min);
-  for (std::size_t i = 0; i < live.size(); ++i) {
-    if (live[i] == 0) continue;
-    for (auto& master : optimizers[i]->whole_masters(parameters))
-      found.push_back(std::move(master));
-  }
-  return found;
+  if (!impl_->masters) return {};
+  return consolidated_masters(parameters, *impl_->masters, impl_->have_masters,
+                              impl_->communicators);
 }
 
 at::Tensor Context::scaled(const at::Tensor& loss) {
@@ -464,28 +446,14 @@ Checkpoint Context::write_checkpoint(
   const auto& storage = impl_->member.storage();
   if (storage.empty()) return {};
   meet();
-  std::vector<std::unique_ptr<torch::optim::Optimizer>> whole(optimizers.size());
-  for (std::size_t i = 0; i < optimizers.size(); ++i) {
-    if (auto* parts = parts_of(*optimizers[i], impl_->options))
-      whole[i] = parts->whole(*optimizers[i]);
-  }
-  std::vector<at::Tensor> saved;
-  for (const auto& model : models) {
-    for (auto& parameter : model->parameters()) saved.push_back(std::move(parameter));
-  }
-  const auto masters = whole_masters(saved);
-  std::unique_ptr<WholeCopies> copies;
-  if (impl_->gathering)
-    copies = std::make_unique<WholeCopies>(*impl_->gathering, cut_values(saved), rank() == 0);
+  ConsolidatedState state(models, optimizers, rank());
+  state.gather_optimizers(impl_->options);
+  const auto masters = whole_masters(state.parameters());
+  if (impl_->gathering) state.gather_parameters(*impl_->gathering, cut_values(state.parameters()));
   if (rank() != 0) return {};
-  std::unique_ptr<SavedInFloat32> in_float32;
-  if (impl_->masters) in_float32 = std::make_unique<SavedInFloat32>(saved, masters);
+  if (impl_->masters) state.show_masters(masters);
   PendingCheckpoint pending(storage);
-  for (std::size_t i = 0; i < models.size(); ++i)
-    save_module(*models[i], pending.file(fmt::format("model{}.pt", i)));
-  for (std::size_t i = 0; i < optimizers.size(); ++i)
-    save_optimizer(whole[i] ? *whole[i] : *optimizers[i],
-                   pending.file(fmt::format("optimizer{}.pt", i)));
+  state.save(pending);
   write_info({.epoch = impl_->epoch,
               .models = static_cast<int>(models.size()),
               .optimizers = static_cast<int>(optimizers.size()),
