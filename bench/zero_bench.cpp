@@ -37,7 +37,8 @@ struct Measured {
   std::int64_t peak_bytes = 0;   ///< of tensors on the GPU during the steps; 0 on a CPU
   std::int64_t held_bytes =
       0;  ///< more between backward and step than before the model; 0 on a GPU
-  std::int64_t formula_bytes = 0;  ///< what of it grows with the parameters, by the paper
+  /// The bytes for parameters, gradients and the optimizer's state by the formula of the paper.
+  std::int64_t formula_bytes = 0;
   double operator_us = 0;  ///< of this thread, for an operator that makes a view of a parameter
 };
 

@@ -1,13 +1,14 @@
-// Parameters of bfloat16 and float16 whose values in float32 the optimizers keep, against a training written out by hand.
+// Trainings with master weights: the optimizers keep the values in float32 of parameters of
+// bfloat16 and float16. The tests compare them with a training that is written out by hand.
 #include <troupe/train/context.hpp>
 
 #include <cmath>
-#include <memory>
-#include <string>
+#include <cstdint>
+#include <functional>
+#include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
-#include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
@@ -16,126 +17,21 @@
 #include <torch/serialize.h>
 
 #include "checkpoint/directory.hpp"
-#include "checkpoint/state.hpp"
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
+#include "support/master_weights_training.hpp"
 #include "support/net.hpp"
 #include "support/scratch.hpp"
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
 #include "support/zero_training.hpp"
 
-using namespace troupe;
-using namespace troupe::train;
-using namespace troupe::testing;
-using Catch::Contains;
-namespace fs = std::filesystem;
-namespace optim = torch::optim;
-using Type = MixedPrecision::Type;
+using namespace master_weights_training;
 
 namespace {
 
-constexpr double kScale = 1024;
-
-ContextOptions options_of(Type type, int stage = 0, bool master_weights = true) {
-  auto options = options_with(stage);
-  options.mixed_precision = {
-      .type = type, .loss_scale = {.fixed = kScale}, .master_weights = master_weights};
-  return options;
-}
-
-struct Folders {
-  fs::path storage = {};
-  fs::path from = {};
-};
-
-std::string run(int ranks, const ContextOptions& options, const std::function<void(Context&)>& rank,
-                const Folders& folders = {}) {
-  return failures(ForkedGang::on_one_node(ranks).run([&](GangContext& gang) {
-    TestMember member(gang, folders.storage, folders.from);
-    Context ctx(member, options);
-    rank(ctx);
-  }));
-}
-
-at::ScalarType scalar(Type type) {
-  return type == Type::BFloat16 ? torch::kBFloat16 : torch::kHalf;
-}
-
-Net float_net() {
-  Net net(kWidths, 5);
-  net->to(torch::kFloat32);
-  return net;
-}
-
-/// Over a rank's part of the rows.
-torch::Tensor loss_on(Context& ctx, Net& net, std::uint64_t batch, int rank, int ranks) {
-  const auto x = part(rows(kRows, kWidths.front(), 10 + batch), rank, ranks).to(torch::kFloat32);
-  const auto y = part(rows(kRows, kWidths.back(), 20 + batch), rank, ranks).to(torch::kFloat32);
-  const auto autocast = ctx.autocast();
-  return torch::nn::functional::mse_loss(net->forward(x).to(torch::kFloat32), y);
-}
-
-std::unique_ptr<optim::Optimizer> adam_of(std::vector<torch::Tensor> parameters) {
-  return std::make_unique<optim::Adam>(std::move(parameters),
-                                       optim::AdamOptions(0.01).weight_decay(0.1));
-}
-std::unique_ptr<optim::Optimizer> plain_sgd_of(std::vector<torch::Tensor> parameters) {
-  return std::make_unique<optim::SGD>(std::move(parameters), 0.5);
-}
-
-/// What a program without Troupe does, and with a model of the smaller type: the optimizer is one of the
-/// values in float32. The ranks' gradients are averaged in float32, and rounded once.
-struct ByHand {
-  explicit ByHand(Type type, decltype(&adam_of) make = adam_of)
-      : scale(type == Type::Float16 ? kScale : 1), net(float_net()) {
-    for (const auto& parameter : net->parameters())
-      masters.push_back(parameter.detach().clone().requires_grad_());
-    net->to(scalar(type));
-    optimizer = make(masters);
-  }
-
-  void step(Context& ctx, const std::vector<std::uint64_t>& batches, int ranks,
-            double max_norm = 0) {
-    const auto parameters = net->parameters();
-    std::vector<torch::Tensor> sums(masters.size());
-    for (int rank = 0; rank < ranks; ++rank) {
-      net->zero_grad();
-      for (const auto batch : batches) (loss_on(ctx, net, batch, rank, ranks) * scale).backward();
-      for (std::size_t i = 0; i < sums.size(); ++i) {
-        const auto gradient = parameters[i].grad().to(torch::kFloat32);
-        sums[i] = rank == 0 ? gradient : sums[i] + gradient;
-      }
-    }
-    const torch::NoGradGuard no_grad;
-    double squares = 0;
-    for (std::size_t i = 0; i < masters.size(); ++i) {
-      masters[i].mutable_grad() = rounded(sums[i] / ranks) / scale;
-      squares += std::pow(masters[i].grad().norm().item<double>(), 2);
-    }
-    norm = std::sqrt(squares);
-    for (auto& master : masters) {
-      if (max_norm == 0 || norm <= max_norm) break;
-      master.mutable_grad().mul_(max_norm / norm);
-      // Without a loss scale the parameters' own gradients are clipped.
-      if (scale == 1) master.mutable_grad() = rounded(master.grad());
-    }
-    optimizer->step();
-    for (std::size_t i = 0; i < masters.size(); ++i) parameters[i].copy_(masters[i]);
-  }
-
-  torch::Tensor rounded(const torch::Tensor& tensor) const {
-    return tensor.to(net->parameters().front().scalar_type()).to(torch::kFloat32);
-  }
-
-  double scale;
-  double norm = 0;
-  Net net;
-  std::vector<torch::Tensor> masters;
-  std::unique_ptr<optim::Optimizer> optimizer;
-};
-
-/// Of a rank that has its part of the rows; all but the last batch under no_sync().
+/// One backward pass for each batch, over this rank's part of the rows. All but the last one are
+/// under no_sync().
 void backward(Context& ctx, Net& net, const std::vector<std::uint64_t>& batches) {
   const auto one = [&](std::uint64_t batch) {
     ctx.scaled(loss_on(ctx, net, batch, ctx.rank(), ctx.world_size())).backward();
@@ -154,25 +50,6 @@ void scaled_step(Context& ctx, Net& net, optim::Optimizer& optimizer,
   optimizer.step();
 }
 
-/// Where every rank has all rows, so that any number of ranks trains alike.
-void same_step(Context& ctx, Net& net, optim::Optimizer& optimizer, std::uint64_t batch) {
-  optimizer.zero_grad();
-  ctx.scaled(loss_on(ctx, net, batch, 0, 1)).backward();
-  optimizer.step();
-}
-
-std::vector<torch::Tensor> whole_values(Context& ctx, Net& net) {
-  const auto whole = ctx.gathered(net);
-  return values_of(net);
-}
-
-/// Of the newest checkpoint, as LibTorch reads it: it fails where the file has not the type of the net.
-std::vector<torch::Tensor> saved_in(const fs::path& storage) {
-  auto net = float_net();
-  torch::load(net, latest_checkpoint(storage) / "model0.pt");
-  return values_of(net);
-}
-
 }  // namespace
 
 TEST_CASE("a training with master weights is the one written out by hand, bit for bit",
@@ -181,7 +58,7 @@ TEST_CASE("a training with master weights is the one written out by hand, bit fo
   const int stage = GENERATE(0, 1, 2, 3), ranks = GENERATE(1, 2);
   CAPTURE(static_cast<int>(type), stage, ranks);
   const Scratch scratch;
-  CHECK(run(ranks, options_of(type, stage),
+  CHECK(run(ranks, options_with_masters(type, stage),
             [&](Context& ctx) {
               ByHand by_hand(type);
               auto net = ctx.prepare(float_net());
@@ -199,11 +76,7 @@ TEST_CASE("a training with master weights is the one written out by hand, bit fo
               for (const auto& value : values)
                 expect(value.scalar_type() == scalar(type), "they are of the smaller type");
               ctx.checkpoint(net, optimizer);
-              if (ctx.rank() != 0) return;
-              const auto saved = saved_in(scratch.path());
-              for (const auto& value : saved)
-                expect(value.scalar_type() == torch::kFloat32, "a checkpoint is of float32");
-              expect_same(saved, by_hand.masters, 0, "the master weights");
+              expect_saved(ctx, scratch.path(), by_hand.masters);
             },
             {.storage = scratch.path()}) == "");
 }
@@ -214,7 +87,7 @@ TEST_CASE("gradients of parameters with master weights are clipped by their norm
   const int stage = GENERATE(0, 1, 2, 3);
   CAPTURE(static_cast<int>(type), stage);
   const Scratch scratch;
-  CHECK(run(2, options_of(type, stage),
+  CHECK(run(2, options_with_masters(type, stage),
             [&](Context& ctx) {
               ByHand by_hand(type, plain_sgd_of), unclipped(type, plain_sgd_of);
               auto net = ctx.prepare(float_net());
@@ -230,10 +103,9 @@ TEST_CASE("gradients of parameters with master weights are clipped by their norm
                        [&] { return fmt::format("a norm of {}, not {}", norm, by_hand.norm); });
               }
               ctx.checkpoint(net, optimizer);
-              if (ctx.rank() != 0) return;
-              const auto saved = saved_in(scratch.path());
-              expect_same(saved, by_hand.masters, 1e-4, "the master weights");
-              expect(!torch::allclose(saved[0], unclipped.masters[0], 1e-2, 1e-2), "it matters");
+              expect_saved(ctx, scratch.path(), by_hand.masters, 1e-4);
+              expect(!torch::allclose(by_hand.masters[0], unclipped.masters[0], 1e-2, 1e-2),
+                     "it matters");
             },
             {.storage = scratch.path()}) == "");
 }
@@ -242,7 +114,7 @@ TEST_CASE("a step of float16 that is left out leaves the master weights as they 
           "[train][precision][zero]") {
   const int stage = GENERATE(0, 1, 2, 3);
   const Scratch scratch;
-  CHECK(run(2, options_of(Type::Float16, stage),
+  CHECK(run(2, options_with_masters(Type::Float16, stage),
             [&](Context& ctx) {
               ByHand by_hand(Type::Float16);
               auto net = ctx.prepare(float_net());
@@ -262,76 +134,14 @@ TEST_CASE("a step of float16 that is left out leaves the master weights as they 
               }
               expect(ctx.skipped_steps() == 2, "those with a NaN");
               ctx.checkpoint(net, optimizer);
-              if (ctx.rank() == 0)
-                expect_same(saved_in(scratch.path()), by_hand.masters, 0, "the master weights");
+              expect_saved(ctx, scratch.path(), by_hand.masters);
             },
             {.storage = scratch.path()}) == "");
 }
 
-TEST_CASE("a run goes on with the master weights of its checkpoint, at any stage",
-          "[train][precision][zero]") {
-  const auto type = GENERATE(Type::BFloat16, Type::Float16);
-  const auto [before, after, ranks] =
-      GENERATE(table<int, int, int>({{0, 3, 2}, {3, 1, 2}, {2, 0, 1}, {1, 2, 2}}));
-  CAPTURE(static_cast<int>(type), before, after, ranks);
-  const Scratch scratch, results;
-  const auto file = (results.path() / "values.pt").string();
-  REQUIRE(run(2, options_of(type, before),
-              [&](Context& ctx) {
-                auto net = ctx.prepare(float_net());
-                auto optimizer = ctx.prepare(adam(net));
-                for (std::uint64_t number = 0; number < 6; ++number) {
-                  if (number == 3) ctx.checkpoint(net, optimizer);
-                  same_step(ctx, net, optimizer, number);
-                }
-                const auto values = whole_values(ctx, net);
-                if (ctx.rank() == 0) torch::save(values, file);
-              },
-              {.storage = scratch.path()}) == "");
-  CHECK(run(ranks, options_of(type, after),
-            [&](Context& ctx) {
-              auto made = Net(kWidths, 6);  // whose values the checkpoint has
-              made->to(ctx.rank() == 0 ? torch::kFloat32 : scalar(type));  // either will do
-              auto net = ctx.prepare(made);
-              auto optimizer = ctx.prepare(adam(net));
-              for (std::uint64_t number = 3; number < 6; ++number)
-                same_step(ctx, net, optimizer, number);
-              std::vector<torch::Tensor> expected;
-              torch::load(expected, file);
-              expect_same(whole_values(ctx, net), expected, 0, "a run that went on");
-            },
-            {.from = latest_checkpoint(scratch.path())}) == "");
-}
-
-TEST_CASE("a checkpoint with master weights is one of a run without, and the other way round",
-          "[train][precision]") {
-  const bool first_has = GENERATE(false, true);
-  const Scratch scratch;
-  REQUIRE(run(1, options_of(Type::BFloat16, 0, first_has),
-              [&](Context& ctx) {
-                auto net = ctx.prepare(float_net());
-                auto optimizer = ctx.prepare(adam(net));
-                same_step(ctx, net, optimizer, 0);
-                ctx.checkpoint(net, optimizer);
-              },
-              {.storage = scratch.path()}) == "");
-  const auto saved = latest_checkpoint(scratch.path());
-  const Scratch again;
-  CHECK(run(1, options_of(Type::BFloat16, 0, !first_has),
-            [&](Context& ctx) {
-              auto net = ctx.prepare(Net(kWidths, 6));
-              net->to(torch::kFloat32);
-              auto optimizer = ctx.prepare(adam(net));
-              ctx.checkpoint(net, optimizer);
-              expect_same(saved_in(again.path()), saved_in(scratch.path()), 0, "the values");
-              same_step(ctx, net, optimizer, 1);
-            },
-            {.storage = again.path(), .from = saved}) == "");
-}
-
 TEST_CASE("updates that the smaller type would lose add up", "[train][precision]") {
   const int stage = GENERATE(0, 1);
-  CHECK(run(2, options_of(Type::BFloat16, stage), [&](Context& ctx) {
+  CHECK(run(2, options_with_masters(Type::BFloat16, stage), [&](Context& ctx) {
           auto layer = ctx.prepare(torch::nn::Linear(torch::nn::LinearOptions(1, 1).bias(false)));
           {
             const torch::NoGradGuard no_grad;
@@ -352,7 +162,7 @@ TEST_CASE("a gradient that float16 cannot hold once it is divided is not lost",
           "[train][precision][zero]") {
   const int stage = GENERATE(0, 1, 2, 3);
   const Scratch scratch;
-  CHECK(run(2, options_of(Type::Float16, stage),
+  CHECK(run(2, options_with_masters(Type::Float16, stage),
             [&](Context& ctx) {
               torch::nn::Linear made(torch::nn::LinearOptions(3, 1).bias(false));
               {
@@ -376,7 +186,7 @@ TEST_CASE("a gradient that float16 cannot hold once it is divided is not lost",
 TEST_CASE("what is written to a parameter becomes its master weight", "[train][precision][zero]") {
   const auto type = GENERATE(Type::BFloat16, Type::Float16);
   const int stage = GENERATE(0, 1, 2, 3);
-  CHECK(run(2, options_of(type, stage), [&](Context& ctx) {
+  CHECK(run(2, options_with_masters(type, stage), [&](Context& ctx) {
           ByHand by_hand(type);
           auto net = ctx.prepare(float_net());
           auto optimizer = ctx.prepare(adam(net));
@@ -399,7 +209,7 @@ TEST_CASE("master weights leave frozen parameters, batch normalization and buffe
           "[train][precision]") {
   using namespace torch::nn;
   const int stage = GENERATE(0, 1, 2, 3);
-  CHECK(run(2, options_of(Type::BFloat16, stage), [](Context& ctx) {
+  CHECK(run(2, options_with_masters(Type::BFloat16, stage), [](Context& ctx) {
           Sequential made(Linear(6, 8), BatchNorm1d(8), Linear(8, 8), Linear(8, 4));
           for (auto& parameter : made[2]->parameters()) parameter.set_requires_grad(false);
           auto net = ctx.prepare(made);
@@ -449,28 +259,28 @@ TEST_CASE("what cannot have master weights is refused", "[train][precision]") {
         .front()
         .message;
   };
-  CHECK_THAT(error(options_of(Type::Float32), [](Context&) {}),
+  CHECK_THAT(error(options_with_masters(Type::Float32), [](Context&) {}),
              Contains("master_weights is set, and its type is Float32"));
-  CHECK_THAT(error(options_of(Type::BFloat16),
+  CHECK_THAT(error(options_with_masters(Type::BFloat16),
                    [](Context& ctx) {
                      auto net = ctx.prepare(float_net());
                      ctx.prepare(optim::RMSprop(net->parameters()));
                    }),
              Contains("RMSprop") && Contains("mixed_precision.master_weights is for Adam"));
-  CHECK_THAT(error(options_of(Type::Float16),
+  CHECK_THAT(error(options_with_masters(Type::Float16),
                    [](Context& ctx) {
                      auto net = float_net();
                      net->layers[1]->bias.data()[3] = 1e6;
                      ctx.prepare(net);
                    }),
              Contains("parameter layer1.bias has a number that float16 cannot hold"));
-  CHECK_THAT(error(options_of(Type::BFloat16),
+  CHECK_THAT(error(options_with_masters(Type::BFloat16),
                    [](Context& ctx) {
                      auto net = float_net();
                      ctx.prepare(adam(net));
                    }),
              Contains("mixed_precision.master_weights prepare the model first"));
-  CHECK_THAT(error(options_of(Type::BFloat16),
+  CHECK_THAT(error(options_with_masters(Type::BFloat16),
                    [](Context& ctx) {
                      auto net = ctx.prepare(float_net());
                      auto optimizer = ctx.prepare(adam(net));
@@ -480,88 +290,10 @@ TEST_CASE("what cannot have master weights is refused", "[train][precision]") {
              Contains("use ctx.checkpoint(model, optimizer)"));
 }
 
-TEST_CASE("a checkpoint before any optimizer has the values that the model was given",
-          "[train][precision][zero]") {
-  const int stage = GENERATE(0, 3);
-  const Scratch scratch;
-  CHECK(run(2, options_of(Type::BFloat16, stage),
-            [&](Context& ctx) {
-              auto given = float_net();
-              const auto before = values_of(given);
-              auto net = ctx.prepare(given);
-              const auto expect_saved = [&](const std::vector<torch::Tensor>& values) {
-                if (ctx.rank() == 0) expect_same(saved_in(scratch.path()), values, 0, "saved");
-              };
-              ctx.checkpoint(net);
-              expect_saved(before);
-              const auto small = whole_values(ctx, net);
-              const auto write = [&](double factor) {
-                const torch::NoGradGuard no_grad;
-                const auto whole = ctx.gathered(net);
-                for (std::size_t i = 0; i < small.size(); ++i)
-                  net->parameters()[i].copy_(small[i] * factor);
-              };
-              write(2);
-              ctx.checkpoint(net);
-              auto twice = small;
-              for (auto& value : twice) value = (value * 2).to(torch::kFloat32);
-              expect_saved(twice);
-              write(1);  // and the first checkpoint with them has left no trace
-              auto optimizer = ctx.prepare(adam(net));
-              ctx.checkpoint(net, optimizer);
-              expect_saved(before);
-            },
-            {.storage = scratch.path()}) == "");
-}
-
-TEST_CASE("an optimizer begins with what an earlier one has left, rounded", "[train][precision]") {
-  const int stage = GENERATE(0, 1, 2, 3);
-  const Scratch scratch;
-  CHECK(run(2, options_of(Type::BFloat16, stage),
-            [&](Context& ctx) {
-              auto net = ctx.prepare(float_net());
-              {
-                auto first = ctx.prepare(adam(net));
-                same_step(ctx, net, first, 0);
-              }
-              auto second = ctx.prepare(optim::SGD(net->parameters(), 0.5));
-              ctx.checkpoint(net, second);
-              auto rounded = whole_values(ctx, net);
-              for (auto& value : rounded) value = value.to(torch::kFloat32);
-              if (ctx.rank() == 0) expect_same(saved_in(scratch.path()), rounded, 0, "saved");
-            },
-            {.storage = scratch.path()}) == "");
-}
-
-TEST_CASE("a checkpoint has the master weights of the optimizer that was prepared last",
-          "[train][precision]") {
-  const int stage = GENERATE(0, 1);
-  const Scratch scratch;
-  CHECK(run(2, options_of(Type::BFloat16, stage),
-            [&](Context& ctx) {
-              auto net = ctx.prepare(float_net());
-              auto first = ctx.prepare(adam(net));
-              same_step(ctx, net, first, 0);
-              ByHand by_hand(Type::BFloat16, plain_sgd_of);
-              const auto between = values_of(net);
-              for (std::size_t i = 0; i < between.size(); ++i) {
-                by_hand.net->parameters()[i].detach().copy_(between[i]);
-                by_hand.masters[i].detach().copy_(between[i]);
-              }
-              auto second = ctx.prepare(optim::SGD(net->parameters(), 0.5));
-              same_step(ctx, net, second, 1);
-              by_hand.step(ctx, {1}, 1);
-              ctx.checkpoint(net, second);
-              if (ctx.rank() == 0)
-                expect_same(saved_in(scratch.path()), by_hand.masters, 0, "the master weights");
-            },
-            {.storage = scratch.path()}) == "");
-}
-
 TEST_CASE("a model that shares a layer with a prepared one leaves it as it is",
           "[train][precision]") {
   const int stage = GENERATE(0, 1);
-  CHECK(run(2, options_of(Type::BFloat16, stage), [](Context& ctx) {
+  CHECK(run(2, options_with_masters(Type::BFloat16, stage), [](Context& ctx) {
           auto net = ctx.prepare(float_net());
           torch::nn::Sequential other(net->layers[0], torch::nn::Linear(40, 3));
           ctx.prepare(other);
@@ -579,7 +311,7 @@ TEST_CASE("a model that shares a layer with a prepared one leaves it as it is",
 
 TEST_CASE("parameters of float64 have no master weights", "[train][precision]") {
   const int stage = GENERATE(0, 2);
-  CHECK(run(2, options_of(Type::BFloat16, stage), [](Context& ctx) {
+  CHECK(run(2, options_with_masters(Type::BFloat16, stage), [](Context& ctx) {
           auto net = ctx.prepare(Net(kWidths, 5));
           auto optimizer = ctx.prepare(adam(net));
           Net plain(kWidths, 5);

@@ -1,7 +1,10 @@
-// Training in bfloat16 and float16: what is computed in which type, and what the loss scale does, with and without ZeRO.
+// Trainings under autocast and with a loss scale, with and without ZeRO. The tests show in which
+// type operators compute and parameters stay, and what a loss scale does to gradients and steps.
 #include <troupe/train/context.hpp>
 
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -17,35 +20,15 @@
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
 #include "support/net.hpp"
+#include "support/precision_training.hpp"
 #include "support/scratch.hpp"
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
 #include "support/zero_training.hpp"
 
-using namespace troupe;
-using namespace troupe::train;
-using namespace troupe::testing;
-using Catch::Contains;
-namespace optim = torch::optim;
-using Type = MixedPrecision::Type;
+using namespace precision_training;
 
 namespace {
-
-ContextOptions options_of(Type type, int stage = 0,
-                          LossScaleOptions loss_scale = {.initial = 1024}) {
-  auto options = options_with(stage);
-  options.mixed_precision = {.type = type, .loss_scale = loss_scale};
-  return options;
-}
-
-std::string run(int ranks, const ContextOptions& options,
-                const std::function<void(Context&)>& rank) {
-  return failures(ForkedGang::on_one_node(ranks).run([&](GangContext& gang) {
-    TestMember member(gang);
-    Context ctx(member, options);
-    rank(ctx);
-  }));
-}
 
 /// Two batches for each step, and clipping, which would be wrong with gradients that are not divided.
 std::vector<torch::Tensor> train_scaled(Context& ctx) {
@@ -217,13 +200,9 @@ TEST_CASE("a gradient that only this rank has is looked at by all", "[train][pre
 TEST_CASE("a run goes on with the loss scale of its checkpoint", "[train][precision][zero]") {
   const int stage = GENERATE(0, 3);
   const Scratch scratch;
-  const auto run_from = [&](const std::filesystem::path& from,
-                            const std::function<void(Context&)>& rank) {
-    return failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
-      TestMember member(gang, scratch.path(), from);
-      Context ctx(member, options_of(Type::Float16, stage, {.initial = 1024, .window = 2}));
-      rank(ctx);
-    }));
+  const auto run_from = [&](const fs::path& from, const std::function<void(Context&)>& rank) {
+    return run(2, options_of(Type::Float16, stage, {.initial = 1024, .window = 2}), rank,
+               {.storage = scratch.path(), .from = from});
   };
   REQUIRE(run_from({}, [&](Context& ctx) {
             auto net = ctx.prepare(Net(kWidths, 5));

@@ -107,9 +107,9 @@ class Table final : public Rendezvous {
   Board& board_;
 };
 
-class Context final : public GangContext {
+class ForkedContext final : public GangContext {
  public:
-  Context(Board& board, std::vector<int> node_ranks, int rank)
+  ForkedContext(Board& board, std::vector<int> node_ranks, int rank)
       : board_(board), table_(board), nodes_(std::move(node_ranks)), rank_(rank) {}
   std::uint64_t id() const override { return 1; }
   int rank() const override { return rank_; }
@@ -151,7 +151,7 @@ void run_rank(Board& board, const ForkedGang& gang, int rank,
               const std::function<void(GangContext&)>& body) {
   auto& record = board.records[rank];
   try {
-    Context context(board, gang.node_ranks, rank);
+    ForkedContext context(board, gang.node_ranks, rank);
     body(context);
     note(record, 1, "", "");
   } catch (const GangBroken& e) {
