@@ -2,9 +2,10 @@
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 
-from support import ONE_THREAD, FrameworkTest, launched, run
+from support import ONE_THREAD, PROGRAMS, FrameworkTest, launched, run
 
 
 class FindingTest(FrameworkTest):
@@ -19,6 +20,18 @@ class FindingTest(FrameworkTest):
     def test_the_trainer_of_hugging_face(self):
         options = ["--env", "HF_HUB_OFFLINE=1"]
         self.assertEqual(self.results(launched(2, "trainer.py", options=options)), [f"{rank} 2 distributed 3" for rank in range(2)])
+
+
+class DeepSpeedScheduleTest(FrameworkTest):
+    """The numbers that tests/train/deepspeed compares Troupe's schedules with are those of the DeepSpeed that is installed."""
+
+    def test_the_numbers_are_those_of_deepspeed(self):
+        committed = Path(__file__).resolve().parents[1] / "train" / "deepspeed" / "schedule_vectors.hpp"
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder, "made.hpp")
+            done = run([sys.executable, PROGRAMS / "deepspeed_schedules.py", made])
+            self.assertEqual(done.status, 0, done.text)
+            self.assertEqual(made.read_text(), committed.read_text())
 
 
 class DeepSpeedTest(FrameworkTest):

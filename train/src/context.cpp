@@ -104,14 +104,15 @@ std::vector<std::shared_ptr<Flat>> values_of(const CutModel& cut) {
   return values;
 }
 
-/// Throws std::invalid_argument where the checkpoint has fewer optimizers.
-void check_has_optimizer(const fs::path& checkpoint, int number) {
-  const auto info = read_info(checkpoint / "checkpoint.json");
-  if (number < info.optimizers) return;
+/// Throws std::invalid_argument where the checkpoint has fewer of them. `what`: "model".
+void check_has(const fs::path& checkpoint, const char* what, int CheckpointInfo::*count,
+               std::size_t number) {
+  const int has = read_info(checkpoint / "checkpoint.json").*count;
+  if (number < static_cast<std::size_t>(has)) return;
   throw std::invalid_argument(fmt::format(
-      "optimizer {} is prepared, and the checkpoint {} was written with {}: give ctx.checkpoint "
-      "all optimizers, or prepare in this run no more than it has",
-      number, checkpoint.string(), info.optimizers));
+      "{} {} is prepared, and the checkpoint {} was written with {}: give ctx.checkpoint all {}s, "
+      "or prepare in this run no more than it has",
+      what, number, checkpoint.string(), has, what));
 }
 
 /// 0: as it was. A worker process has been given its threads as it started.
@@ -199,8 +200,10 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
     impl_->gathering->dissolve(values_of(std::exchange(known->cut, {})));
   module->to(device());
   if (known == models.end() && impl_->masters) impl_->masters->widen(*module, living_models());
-  if (known == models.end() && rank() == 0 && !from.empty())
+  if (known == models.end() && rank() == 0 && !from.empty()) {
+    check_has(from, "model", &CheckpointInfo::models, models.size());
     load_module(*module, from / fmt::format("model{}.pt", models.size()), device());
+  }
   PreparedModel prepared{.module = module};
   average_gradients(prepared, *module);
   // Where that throws, what there was of it stays, and says in backward what has changed; but of
@@ -359,7 +362,8 @@ void Context::restore_optimizer(torch::optim::Optimizer& optimizer) {
   const int number = impl_->optimizers++;
   const auto& from = impl_->member.restore_from();
   if (from.empty()) return;
-  if (rank() == 0) check_has_optimizer(from, number);
+  if (rank() == 0)
+    check_has(from, "optimizer", &CheckpointInfo::optimizers, static_cast<std::size_t>(number));
   const auto bytes = rank() == 0 ? read_file(from / fmt::format("optimizer{}.pt", number)) : "";
   std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> own;
   for (const auto& group : optimizer.param_groups()) own.push_back(group.options().clone());

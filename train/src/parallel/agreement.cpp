@@ -149,6 +149,14 @@ void check_optimizers_agree(Communicator& communicator, const std::string& type,
   check_same(communicator, "optimizers", text, device);
 }
 
+void check_options_agree(Communicator& communicator, const std::string& what,
+                         const std::vector<std::string>& options, c10::Device device) {
+  if (communicator.size() == 1) return;
+  std::string text;
+  for (const auto& option : options) text += "option\t" + option + "\n";
+  check_same(communicator, what, text, device);
+}
+
 void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors,
                        c10::Device device, int root) {
   if (communicator.size() == 1) return;

@@ -32,6 +32,10 @@ void check_optimizers_agree(Communicator& communicator, const std::string& type,
                             const std::vector<std::vector<NamedTensor>>& groups,
                             c10::Device device);
 
+/// The same for lines of text, one for each option of something. `what`: those that have them.
+void check_options_agree(Communicator& communicator, const std::string& what,
+                         const std::vector<std::string>& options, c10::Device device);
+
 /// Afterwards every rank has root's values.
 void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors,
                        c10::Device device, int root);
