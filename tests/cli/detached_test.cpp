@@ -4,7 +4,6 @@
 #include <fstream>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -12,6 +11,7 @@
 
 #include "guard.hpp"
 #include "support/cluster.hpp"
+#include "support/unread_bytes.hpp"
 
 using namespace troupe::test;
 using Catch::Contains;
@@ -274,9 +274,12 @@ std::string asked_with_the_loss(const std::string& what) {
   cluster.head().signal(SIGSTOP);
   cluster.worker(0).signal(SIGKILL);
   CHECK(cluster.worker(0).wait());
+  const auto port = std::stoi(cluster.address().substr(cluster.address().rfind(':') + 1));
+  // A heartbeat of each second lies there too.
+  const auto before = unread_bytes(asker.pid(), port);
   std::ofstream(go) << "\n";
   asker.wait_for_output("asking\n");
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  CHECK(eventually([&] { return unread_bytes(asker.pid(), port) > before; }));
   cluster.head().signal(SIGCONT);
   CHECK(asker.wait());
   const auto printed = asker.output();

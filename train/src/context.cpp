@@ -78,26 +78,6 @@ namespace {
 constexpr const char* kCommunicator = "context";  // its name in the gang
 constexpr const char* kForParameters = "context parameters";
 
-std::vector<NamedTensor> parameters_of(const torch::nn::Module& module, bool only_trained) {
-  std::vector<NamedTensor> found;
-  for (const auto& item : module.named_parameters()) {
-    const auto& tensor = item.value();
-    const bool shared =
-        std::any_of(found.begin(), found.end(), [&](auto& f) { return f.tensor.is_same(tensor); });
-    if (tensor.defined() && !shared && (tensor.requires_grad() || !only_trained))
-      found.push_back({item.key(), tensor});
-  }
-  return found;
-}
-
-std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
-  std::vector<NamedTensor> found;
-  for (const auto& item : module.named_buffers()) {
-    if (item.value().defined()) found.push_back({item.key(), item.value()});
-  }
-  return found;
-}
-
 std::vector<std::shared_ptr<Flat>> values_of(const CutModel& cut) {
   std::vector<std::shared_ptr<Flat>> values;
   for (const auto& bucket : cut) values.push_back(bucket.values);
@@ -215,7 +195,7 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
 }
 
 void Context::average_gradients(PreparedModel& prepared, const torch::nn::Module& module) {
-  ModelLayout model{parameters_of(module, false), buffers_of(module), parameters_of(module, true)};
+  auto model = layout_of(module);
   auto& comm = communicator();
   const auto& options = impl_->options.data_parallel;
   check_models_agree(comm, model, options, device());

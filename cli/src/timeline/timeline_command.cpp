@@ -2,9 +2,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -15,6 +13,7 @@
 
 #include "admin.hpp"
 #include "commands.hpp"
+#include "os/files/file_content.hpp"
 #include "output.hpp"
 #include "timeline/chrome_trace.hpp"
 
@@ -136,8 +135,11 @@ std::uint64_t read_folder(const TimelineArguments& arguments, Timeline& timeline
   std::uint64_t last = 0;
   for (const auto& entry : fs::recursive_directory_iterator(arguments.folder)) {
     if (entry.path().extension() != ".trace" || !entry.is_regular_file()) continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    const std::string bytes(std::istreambuf_iterator<char>(file), {});
+    const auto [bytes, why_not] = os::read_file(entry.path());
+    if (!why_not.empty()) {
+      say(stderr, fmt::format("troupe: {} cannot be read: {}\n", entry.path().string(), why_not));
+      continue;
+    }
     auto trace = runtime::decode_call_trace(bytes);
     if (!trace) {
       say(stderr, fmt::format("troupe: {} is no trace of this version\n", entry.path().string()));

@@ -1,11 +1,11 @@
 #include "host/error_file.hpp"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include "os/files/file_content.hpp"
 
 namespace troupe::launch {
 namespace {
@@ -48,8 +48,7 @@ std::string traceback_of(const std::string& file) {
   if (!std::filesystem::is_regular_file(file, failed)) return {};
   const auto size = std::filesystem::file_size(file, failed);
   if (failed || size > kLargestFile) return {};
-  std::ifstream in(file, std::ios::binary);
-  return traceback_in(std::string(std::istreambuf_iterator<char>(in), {}));
+  return traceback_in(os::read_file(file).bytes);
 }
 
 }  // namespace troupe::launch

@@ -4,8 +4,6 @@
 #include <charconv>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -16,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/files/file_content.hpp"
 #include "os/unique_fd.hpp"
 
 namespace troupe::launch {
@@ -49,8 +48,7 @@ bool is_same_folder(const fs::path& one, const fs::path& other) {
 
 /// Not of one that has ended, which has no environment any more.
 bool is_of_trial(const fs::path& process, const std::string& folder) {
-  std::ifstream in(process / "environ", std::ios::binary);
-  const std::string environment(std::istreambuf_iterator<char>(in), {});
+  const auto environment = os::read_file(process / "environ").bytes;
   const auto storage = value_in(environment, "TROUPE_CHECKPOINT_DIR");
   if (value_in(environment, "TROUPE_TRIAL").empty() || !storage.starts_with(folder)) return false;
   if (storage.size() > folder.size() && storage[folder.size()] != '/') return false;

@@ -3,20 +3,17 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "os/files/file_content.hpp"
 #include "os/unique_fd.hpp"
 #include "store/types.hpp"
 
 namespace troupe::launch {
 namespace {
-
-constexpr std::size_t kFileReadPiece = 1 << 18;
 
 /// Empty: a regular file.
 std::string other_kind(mode_t mode) {
@@ -49,17 +46,10 @@ FileContent content_of(const std::string& file, std::uint64_t most) {
     return unread(fmt::format("it is {}: give a regular file", kind));
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size > most) return above(most);
-  FileContent content;
-  content.bytes.reserve(size);
-  std::vector<char> piece(kFileReadPiece);
-  for (;;) {
-    const auto got = ::read(in.get(), piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return unread(std::strerror(errno));
-    if (got == 0) return content;
-    content.bytes.append(piece.data(), static_cast<std::size_t>(got));
-    if (content.bytes.size() > most) return above(most);  // somebody still writes it
-  }
+  auto [bytes, why_not] = os::read_to_end(in.get(), most);
+  if (!why_not.empty()) return unread(std::move(why_not));
+  if (bytes.size() > most) return above(most);  // somebody still writes it
+  return {.bytes = std::move(bytes), .why_not = {}};
 }
 
 }  // namespace troupe::launch

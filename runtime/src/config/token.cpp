@@ -18,6 +18,8 @@
 
 #include <troupe/errors.hpp>
 
+#include "os/files/file_content.hpp"
+
 namespace troupe::config {
 namespace {
 
@@ -32,11 +34,6 @@ int digit(char c) {
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
-}
-
-std::string read_file(const std::string& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 /// Enough of a token to be one that is cut off, or has a digit too many: what else is in a file is
@@ -58,11 +55,10 @@ Secret read_token(const std::string& file, bool of_head) {
   }
   if (!S_ISREG(status.st_mode))
     refuse(fmt::format("{} is no file: name the token file itself", file));
-  if (access(file.c_str(), R_OK) != 0) {
-    refuse(fmt::format("token file {} cannot be read: {}", file, std::strerror(errno)));
-  }
-  const auto text = status.st_size > kMostTokenFile ? std::string() : read_file(file);
-  if (status.st_size > kMostTokenFile || !resembles_token(text)) {
+  const bool is_small = status.st_size <= kMostTokenFile;
+  const auto [text, why_not] = is_small ? os::read_file(file) : os::FileContent();
+  if (!why_not.empty()) refuse(fmt::format("token file {} cannot be read: {}", file, why_not));
+  if (!is_small || !resembles_token(text)) {
     refuse(fmt::format(
         "{} is no token file, which holds 64 hexadecimal digits: name another with --token-file",
         file));

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include "os/file_size.hpp"
+#include "os/files/file_size.hpp"
 #include "os/unique_fd.hpp"
 #include "transport/frame.hpp"
 

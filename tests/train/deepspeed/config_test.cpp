@@ -1,4 +1,4 @@
-// What a configuration of DeepSpeed says, and what is refused in it.
+// Reading a configuration of DeepSpeed: what its keys mean, and which of them are refused.
 #include <troupe/train/deepspeed.hpp>
 
 #include <fstream>
@@ -249,7 +249,7 @@ TEST_CASE("optimizers and schedules that cannot be are refused with their key",
              Contains("is \"cubic\": expected \"log\" or \"linear\""));
 }
 
-TEST_CASE("what DeepSpeed has and Troupe has not is refused where it is switched on",
+TEST_CASE("a feature that Troupe does not have is refused where it is switched on",
           "[train][deepspeed]") {
   for (const std::string on :
        {R"("zero_optimization": {"offload_optimizer": {"device": "cpu"}})",

@@ -1,9 +1,7 @@
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <optional>
-#include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +10,7 @@
 
 #include "checkpoint/directory.hpp"
 #include "checkpoint/state.hpp"
+#include "os/files/file_content.hpp"
 
 namespace troupe::train {
 namespace fs = std::filesystem;
@@ -75,16 +74,13 @@ std::string read_file(const fs::path& file) {
     fail(folder, fmt::format("there is no such checkpoint on the node of rank 0{}",
                              latest.empty() ? "" : "; the latest there is " + latest.string()));
   }
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (in.peek() == std::ifstream::traits_type::eof() && in.eof() && !in.bad() && errno == 0)
-    fail(file, "is empty: the checkpoint was damaged after it was written");
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in || !text)
+  auto content = os::read_file(file);
+  if (!content.why_not.empty())
     fail(file, fmt::format("cannot be read ({}). Is {} the directory of a checkpoint?",
-                           std::strerror(errno), folder.string()));
-  return std::move(text).str();
+                           content.why_not, folder.string()));
+  if (content.bytes.empty())
+    fail(file, "is empty: the checkpoint was damaged after it was written");
+  return std::move(content.bytes);
 }
 
 }  // namespace troupe::train

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <locale>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
+#include <boost/algorithm/string/predicate.hpp>
 
 #include "config/name.hpp"
 #include "config/nearest.hpp"
@@ -33,17 +35,16 @@ std::string quoted(const json& value) {
 
 }  // namespace
 
+bool is_same_word(std::string_view one, std::string_view other) {
+  return boost::algorithm::iequals(one, other, std::locale::classic());
+}
+
 Block::Block(const json& object, std::string path, Reading& reading)
     : object_(object), path_(std::move(path)), reading_(reading) {}
 
 void Block::refuse(std::string_view key, const std::string& why) const {
   throw std::invalid_argument(fmt::format("{}: '{}{}' {}", reading_.name, path_,
                                           config::printable(std::string(key), kMostQuoted), why));
-}
-
-void Block::refuse_what_is_on(std::string_view key, const json& value,
-                              std::string_view instead) const {
-  refuse(key, fmt::format("is {}, and Troupe does not have this{}", quoted(value), instead));
 }
 
 const json* Block::find(std::string_view key) {
@@ -119,21 +120,19 @@ void Block::have_no_effect(std::span<const std::string_view> keys) {
   }
 }
 
-void Block::are_off(std::span<const std::string_view> keys, std::string_view instead) {
-  for (const auto key : keys) {
-    const auto* found = find(key);
-    if (found != nullptr && !is_off(*found)) refuse_what_is_on(key, *found, instead);
-  }
-}
-
-void Block::are_off(std::span<const std::string_view> keys, std::string_view decides,
-                    std::string_view instead) {
-  for (const auto key : keys) {
-    const auto* found = find(key);
+void Block::are_off(std::span<const std::string_view> switches, std::string_view instead) {
+  for (const auto each : switches) {
+    const auto dot = each.find('.');
+    const auto key = each.substr(0, dot);
+    const auto* const found = find(key);
     if (found == nullptr) continue;
-    if (found->is_object() ? found->contains(decides) && !is_off(found->at(std::string(decides)))
-                           : !is_off(*found))
-      refuse_what_is_on(key, *found, instead);
+    const auto* decides = found;
+    if (dot != each.npos && found->is_object()) {
+      const auto inside = found->find(each.substr(dot + 1));
+      decides = inside == found->end() ? nullptr : &*inside;
+    }
+    if (decides != nullptr && !is_off(*decides))
+      refuse(key, fmt::format("is {}, and Troupe does not have this{}", quoted(*found), instead));
   }
 }
 

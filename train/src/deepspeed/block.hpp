@@ -13,16 +13,20 @@
 
 namespace troupe::train::deepspeed {
 
+/// Whether the texts are the same but for capital letters, of ASCII.
+bool is_same_word(std::string_view one, std::string_view other);
+
 /// What is read of one configuration.
 struct Reading {
   std::string name;                         ///< of it, in errors
   std::vector<std::string> without_effect;  ///< the keys so far, with the blocks that they are in
 };
 
-/// One object of a configuration, of which each key is asked for once. finish() refuses the keys that
-/// were not. A key whose value is null is not there.
+/// One object of a configuration, of which each key is asked for once. finish() refuses the keys
+/// that nobody asked for. A key whose value is null is not there.
 ///
-/// All throw std::invalid_argument, which names the key. Used by one thread; refers to its arguments.
+/// All throw std::invalid_argument, which names the key. Used by one thread; refers to its
+/// arguments.
 class Block {
  public:
   /// `path`: of keys, with a dot behind it; empty: the configuration itself.
@@ -43,21 +47,16 @@ class Block {
 
   /// They may be there with any value, and are noted.
   void have_no_effect(std::span<const std::string_view> keys);
-  /// They may be there with a value that switches off what they are about: false, 0, "none", an empty
-  /// list, or a block of such values alone.
-  /// `instead`: what to do.
-  void are_off(std::span<const std::string_view> keys, std::string_view instead);
-  /// Blocks of which a key decides may be there unless that key has a value that switches on.
-  void are_off(std::span<const std::string_view> keys, std::string_view decides,
-               std::string_view instead);
+  /// Refuses each of these keys where it is switched on. KEY is off with a value that is false, 0,
+  /// "none", an empty list, or a block of such values alone. BLOCK.KEY is a block that is off where
+  /// KEY in it is off or is not there. `instead`: what to do, behind the error.
+  void are_off(std::span<const std::string_view> switches, std::string_view instead);
   void finish() const;
 
   /// Throws the error "NAME: 'PATH.KEY' WHY".
   [[noreturn]] void refuse(std::string_view key, const std::string& why) const;
 
  private:
-  [[noreturn]] void refuse_what_is_on(std::string_view key, const nlohmann::json& value,
-                                      std::string_view instead) const;
   const nlohmann::json* find(std::string_view key);
 
   const nlohmann::json& object_;

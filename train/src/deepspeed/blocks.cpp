@@ -1,7 +1,6 @@
 #include "deepspeed/blocks.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "config/name.hpp"
 #include "config/nearest.hpp"
+#include "deepspeed/keys.hpp"
 
 namespace troupe::train::deepspeed {
 namespace {
@@ -138,7 +138,8 @@ LRRangeTest read_range_test(Block& params) {
                                    fmt::join(known, ", "), config::nearest_in_words(type, known)));
 }
 
-/// Of a block all of whose keys were asked for: a misspelt one is what is wrong where there is no type.
+/// The type of a block all of whose keys were asked for. Where there is no type, a misspelt key is
+/// what is wrong.
 std::string type_in(const Block& block, const std::optional<std::string>& type) {
   block.finish();
   if (!type) block.refuse("type", "has to be given");
@@ -147,24 +148,18 @@ std::string type_in(const Block& block, const std::optional<std::string>& type) 
 
 }  // namespace
 
-std::string lower(std::string text) {
-  for (auto& letter : text)
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return text;
-}
-
 OptimizerOptions read_optimizer(Block& block) {
   const auto given = block.text("type");
   auto params = block.block_or_empty("params");
   block.have_no_effect({{"legacy_fusion"}});
   const auto type = type_in(block, given);
   OptimizerOptions options;
-  const bool is_sgd = lower(type) == "sgd";
-  if (lower(type) == "adamw")
+  const bool is_sgd = is_same_word(type, "SGD");
+  if (is_same_word(type, "AdamW"))
     options.type = OptimizerOptions::Type::AdamW;
   else if (is_sgd)
     options.type = OptimizerOptions::Type::SGD;
-  else if (lower(type) != "adam")
+  else if (!is_same_word(type, "Adam"))
     refuse_type(block, type, {"Adam", "AdamW", "SGD"});
   if (params.value("max_grad_norm") != nullptr)
     params.refuse("max_grad_norm", "is no parameter of an optimizer: write gradient_clipping");
@@ -205,6 +200,21 @@ Schedule read_schedule(Block& block) {
     block.refuse("params", fmt::format("cannot be: {}", error.what()));
   }
   return schedule;
+}
+
+void read_zero(Block& block, Config& config) {
+  config.zero_optimization.stage = static_cast<int>(block.integer("stage", 0, 3).value_or(0));
+  config.ignore_unused_parameters = block.flag("ignore_unused_parameters").value_or(false);
+  if (const auto size = block.integer("zero_hpz_partition_size"); size.value_or(1) > 1)
+    block.refuse(
+        "zero_hpz_partition_size",
+        fmt::format("is {}, and Troupe does not have this: give 1, or leave it away", *size));
+  if (const auto size = block.integer("mics_shard_size"); size.value_or(-1) > 0)
+    block.refuse("mics_shard_size",
+                 fmt::format("is {}, and Troupe does not have this: leave it away", *size));
+  block.have_no_effect(kZeroWithoutEffect);
+  block.are_off(kZeroOff, kSwitchOff);
+  block.finish();
 }
 
 }  // namespace troupe::train::deepspeed

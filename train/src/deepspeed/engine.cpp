@@ -2,7 +2,6 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -83,14 +82,10 @@ void check_ranks_agree(Context& context, const Config& config) {
       context.device());
 }
 
-/// Each once: Module::parameters() has a parameter that two layers share twice.
-std::vector<at::Tensor> trained(const torch::nn::Module& model) {
+/// A parameter that two layers share is there once, while Module::parameters() has it twice.
+std::vector<at::Tensor> trained_parameters_of(const torch::nn::Module& model) {
   std::vector<at::Tensor> found;
-  std::unordered_set<const void*> known;
-  for (const auto& parameter : model.parameters()) {
-    if (parameter.requires_grad() && known.insert(parameter.unsafeGetTensorImpl()).second)
-      found.push_back(parameter);
-  }
+  for (const auto& parameter : layout_of(model).trained) found.push_back(parameter.tensor);
   return found;
 }
 
@@ -160,7 +155,7 @@ Engine::Engine(Context& context, std::shared_ptr<torch::nn::Module> model, const
   const auto sizes = config.batch_sizes(context.world_size());
   context.prepare(model);
   auto counter = context.prepare(std::make_shared<StepCounter>());
-  auto optimizer = make(context, trained(*model));
+  auto optimizer = make(context, trained_parameters_of(*model));
   impl_ = std::unique_ptr<Impl>(new Impl{.context = context,
                                          .model = std::move(model),
                                          .schedule = config.scheduler,

@@ -34,37 +34,37 @@ inline constexpr std::array<std::string_view, 23> kWithoutEffect{
     "zero_force_ds_cpu_optimizer",
 };
 
-/// These change results, or what a run does besides training. DeepSpeed does it where "enabled" is true.
-inline constexpr std::array<std::string_view, 14> kNotEnabled{
-    "amp",
-    "autotuning",
-    "comet",
-    "csv_monitor",
-    "curriculum_learning",
-    "data_efficiency",
-    "eigenvalue",
-    "elasticity",
-    "hybrid_engine",
-    "progressive_layer_drop",
-    "quantize_training",
-    "tensorboard",
-    "wandb",
-    "weight_quantization",
-};
-
-/// These change results, by their values.
-inline constexpr std::array<std::string_view, 10> kOff{
+/// These change results, or what a run does besides training. A key without a dot is switched on by
+/// its value, and BLOCK.KEY by that key of the block.
+inline constexpr std::array<std::string_view, 24> kOff{
+    "amp.enabled",
+    "autotuning.enabled",
+    "comet.enabled",
     "communication_data_type",
     "compression_training",
+    "csv_monitor.enabled",
+    "curriculum_learning.enabled",
+    "data_efficiency.enabled",
     "data_types",
     "dataloader_drop_last",
+    "eigenvalue.enabled",
+    "elasticity.enabled",
     "expert_parallel",
+    "hybrid_engine.enabled",
     "pipeline",
+    "progressive_layer_drop.enabled",
+    "quantize_training.enabled",
     "sparse_attention",
     "sparse_gradients",
     "tensor_parallel",
+    "tensorboard.enabled",
+    "wandb.enabled",
+    "weight_quantization.enabled",
     "zenflow",
 };
+
+/// What to do where one of them is on.
+inline constexpr std::string_view kSwitchOff = ": leave it away, or switch it off";
 
 /// Of `zero_optimization`, also by the names that keys of stage 3 have without "stage3_".
 inline constexpr std::array<std::string_view, 41> kZeroWithoutEffect{
@@ -111,17 +111,16 @@ inline constexpr std::array<std::string_view, 41> kZeroWithoutEffect{
     "use_multi_rank_bucket_allreduce",
 };
 
-/// Of `zero_optimization`.
-inline constexpr std::array<std::string_view, 6> kZeroOff{
+/// The same of `zero_optimization`.
+inline constexpr std::array<std::string_view, 8> kZeroOff{
     "cpu_offload",
     "cpu_offload_param",
+    "offload_optimizer.device",
+    "offload_param.device",
     "zenflow",
     "zero_quantized_gradients",
     "zero_quantized_nontrainable_weights",
     "zero_quantized_weights",
 };
-
-/// Of `zero_optimization`: blocks whose key "device" is "none" where nothing is said.
-inline constexpr std::array<std::string_view, 2> kOffload{"offload_optimizer", "offload_param"};
 
 }  // namespace troupe::train::deepspeed

@@ -4,11 +4,13 @@
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
+#include <unordered_set>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
+#include <torch/nn/module.h>
 
 namespace troupe::train {
 namespace {
@@ -125,6 +127,21 @@ std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::
   auto there = bytes_on(bytes, device);
   communicator.broadcast(there.data_ptr(), length, DataType::UInt8, root);
   return bytes_from(there);
+}
+
+ModelLayout layout_of(const torch::nn::Module& module) {
+  ModelLayout layout;
+  std::unordered_set<const void*> known;
+  for (const auto& item : module.named_parameters()) {
+    const auto& tensor = item.value();
+    if (!tensor.defined() || !known.insert(tensor.unsafeGetTensorImpl()).second) continue;
+    layout.parameters.push_back({item.key(), tensor});
+    if (tensor.requires_grad()) layout.trained.push_back({item.key(), tensor});
+  }
+  for (const auto& item : module.named_buffers()) {
+    if (item.value().defined()) layout.buffers.push_back({item.key(), item.value()});
+  }
+  return layout;
 }
 
 void check_models_agree(Communicator& communicator, const ModelLayout& model,

@@ -10,6 +10,10 @@
 
 #include "parallel/buckets.hpp"
 
+namespace torch::nn {
+class Module;
+}
+
 /// What the ranks of a gang tell each other before they train: collectives, over tensors of the
 /// communicator's device.
 namespace troupe::train {
@@ -20,6 +24,10 @@ struct ModelLayout {
   std::vector<NamedTensor> buffers;
   std::vector<NamedTensor> trained;  ///< parameters whose gradients are averaged
 };
+
+/// Each tensor that the model has, in the model's order. A parameter that two layers share is there
+/// once, with its first name.
+ModelLayout layout_of(const torch::nn::Module& module);
 
 /// Throws std::invalid_argument on every rank, naming the first rank that differs from rank 0 and
 /// the first parameter, buffer or gradient in which it does: in name, shape, type, number, whether

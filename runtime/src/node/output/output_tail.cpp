@@ -12,7 +12,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "os/file_size.hpp"
+#include "os/files/file_size.hpp"
 
 namespace troupe::node {
 namespace {

@@ -54,16 +54,16 @@ concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 /// trainable. It lives as long as the trainable runs, and only the trainable's thread uses it.
 ///
 /// prepare(), checkpoint(), report(), gathered(), backward() of a prepared model, and with ZeRO or
-/// MixedPrecision::Type::Float16 step() of a prepared optimizer and clip_grad_norm(), are collective: every rank calls them, in the
-/// same order. They throw GangBroken when another rank died or failed, and TimedOut, naming the
-/// missing ranks. If a trainable throws, or returns (`host`) while others wait for it, their
-/// collectives end with an error that names its rank. With ZeroOptions::stage 3 operators that use a
-/// parameter throw the same.
+/// MixedPrecision::Type::Float16 step() of a prepared optimizer and clip_grad_norm(), are
+/// collective: every rank calls them, in the same order. They throw GangBroken when another rank
+/// died or failed, and TimedOut, naming the missing ranks. If a trainable throws, or returns
+/// (`host`) while others wait for it, their collectives end with an error that names its rank. With
+/// ZeroOptions::stage 3 operators that use a parameter throw the same.
 ///
 /// An exception that leaves backward() on one rank makes backward() fail on all ranks: the others
 /// get GangBroken, which names the rank. Ranks that catch it may continue with the next step after
-/// they have dropped the gradients of this one; with ZeroOptions::stage 3 unless parameters failed to
-/// come.
+/// they have dropped the gradients of this one; with ZeroOptions::stage 3 unless parameters failed
+/// to come.
 class Context {
  public:
   /// With the run's options for contexts: RunOptions::context, or those of the sweep.
@@ -80,17 +80,16 @@ class Context {
   int world_size() const;
   /// The run's seed, the same on every rank: RunOptions::seed, or the trial's own.
   std::uint64_t seed() const;
-  c10::Device device()
-      /// Cuda:<local rank> if the process was given GPUs and LibTorch can use them, else the CPU.
-      const;
+  /// cuda:<local rank> if the process was given GPUs and LibTorch can use them, else the CPU.
+  c10::Device device() const;
   /// The communicator is made at the first call, which is therefore collective. Throws what
   /// make_host_communicator and make_nccl_communicator throw.
   Communicator& communicator();
 
   /// After backward(), a parameter's gradient lies in a buffer that the next step writes: clone() a
   /// gradient that is to be kept beyond that, also one that zero_grad(true) has taken off. With
-  /// ZeroOptions::stage 2 and 3 it is a tensor without memory, on the device `meta`: each rank has the
-  /// average of one part, for step().
+  /// ZeroOptions::stage 2 and 3 it is a tensor without memory, on the device `meta`: each rank has
+  /// the average of one part, for step().
   ///
   /// Moves the model to device(), gives every rank the parameters and buffers of rank 0 (those of
   /// the checkpoint from which the run continues, if any), and averages gradients over the ranks
@@ -102,8 +101,8 @@ class Context {
   /// that was changed (parameters unfrozen, another type) is prepared again after zero_grad(); it
   /// keeps its place in checkpoints, and nothing is loaded. Until then backward() throws
   /// std::logic_error, naming the first parameter whose gradient would not be averaged. A gradient
-  /// that is undefined counts as zero. Buffers (running means) are not synchronized afterwards: each
-  /// rank's follow its own batches.
+  /// that is undefined counts as zero. Buffers (running means) are not synchronized afterwards:
+  /// each rank's follow its own batches.
   template <class M>
   requires(!detail::OptimizerLike<M>) M prepare(M model) {
     prepare_module(detail::module_of(model));
@@ -115,11 +114,12 @@ class Context {
   /// because gradients are averages once backward() has returned. Make the optimizer after the
   /// model was prepared, because moving a model to a GPU gives it new parameters.
   ///
-  /// With ZeroOptions or MixedPrecision::master_weights this is a collective that moves the values of the parameters into buffers, the
-  /// parameters stay the same tensors, and with ZeroOptions step() is a collective. Throws std::invalid_argument for
-  /// an optimizer that is not Adam, AdamW or SGD, that has a parameter twice, or one that no prepared
-  /// model has, with stages 2 and 3 one that has some of a model's trained parameters and not all, and if the
-  /// ranks' optimizers differ, also in the strides of a parameter, naming the first difference.
+  /// With ZeroOptions or MixedPrecision::master_weights this is a collective that moves the values
+  /// of the parameters into buffers, the parameters stay the same tensors, and with ZeroOptions
+  /// step() is a collective. Throws std::invalid_argument for an optimizer that is not Adam, AdamW
+  /// or SGD, that has a parameter twice, or one that no prepared model has, with stages 2 and 3 one
+  /// that has some of a model's trained parameters and not all, and if the ranks' optimizers
+  /// differ, also in the strides of a parameter, naming the first difference.
   template <detail::OptimizerLike O>
   PreparedOptimizer<O> prepare(O optimizer) {
     static_assert(!std::is_base_of_v<detail::AnyPreparedOptimizer, O>,
@@ -130,8 +130,8 @@ class Context {
 
   /// While it lives, backward() does not average this rank's gradients. To accumulate gradients
   /// over several batches, run all but the last of them under it, on every rank. The first backward
-  /// after it averages all that was accumulated, also of parameters and models that it does not come
-  /// to itself. Guards may be inside of each other: the last one that ends counts.
+  /// after it averages all that was accumulated, also of parameters and models that it does not
+  /// come to itself. Guards may be inside of each other: the last one that ends counts.
   class [[nodiscard]] NoSync {
    public:
     explicit NoSync(Context& context);
@@ -159,10 +159,12 @@ class Context {
     return gather(*detail::module_of(model));
   }
 
-  /// While it lives, operators compute in ContextOptions::mixed_precision's type where LibTorch's
-  /// autocast does that (products of matrices, convolutions) and in float32 where it is needed (sums,
-  /// losses). For the forward pass and the loss; backward() is outside of it. Of this thread. It restores what
-  /// it found; guards may be inside of each other. With Type::Float32 it does nothing.
+  /// While it lives, LibTorch's autocast is on in this thread: the operators on its list for the
+  /// smaller type (products of matrices, convolutions) compute in ContextOptions::mixed_precision's
+  /// type, those on its list for float32 (sums, norms and losses that would lose digits) compute in
+  /// float32, and all others compute in the type of their inputs. The forward pass and the loss
+  /// belong under the guard, backward() does not. The guard's end restores the settings that its
+  /// beginning found; guards may be inside of each other. With Type::Float32 it does nothing.
   class [[nodiscard]] Autocast {
    public:
     explicit Autocast(const Context& context);
@@ -176,26 +178,28 @@ class Context {
   };
   Autocast autocast() const { return Autocast(*this); }
 
-  /// `ctx.scaled(loss).backward()`: the loss times the scale that MixedPrecision::Type::Float16 needs, and
-  /// the loss itself with other types. A loss is scaled for each backward, also under no_sync(); the step() of
-  /// a prepared optimizer divides the gradients, and what reads them before is clip_grad_norm(), which
-  /// divides them too. With MixedPrecision::master_weights those are copies in float32: the
-  /// parameters' gradients stay multiplied. The scale changes here, by the steps since the last call, so that all optimizers
-  /// step after the same losses, or drop their gradients between. Throws std::logic_error where no optimizer
-  /// was prepared, and
-  /// std::runtime_error on all ranks where gradients are not finite although the scale is the smallest.
+  /// `ctx.scaled(loss).backward()`: the loss times the scale that MixedPrecision::Type::Float16
+  /// needs, and the loss itself with other types. A loss is scaled for each backward, also under
+  /// no_sync(); the step() of a prepared optimizer divides the gradients, and what reads them
+  /// before is clip_grad_norm(), which divides them too. With MixedPrecision::master_weights those
+  /// are copies in float32: the parameters' gradients stay multiplied. The scale changes here, by
+  /// the steps since the last call, so that all optimizers step after the same losses, or drop
+  /// their gradients between. Throws std::logic_error where no optimizer was prepared, and
+  /// std::runtime_error on all ranks where gradients are not finite although the scale is the
+  /// smallest.
   at::Tensor scaled(const at::Tensor& loss);
-  /// Of the last loss that was scaled; the first one to come before that. 1 with types that need none.
+  /// By what the last loss was scaled. Before the first loss it is the scale that the first loss
+  /// will have. It is 1 with types that need no scale.
   double loss_scale() const;
   /// In this run, not counting what was before its checkpoint.
   std::int64_t skipped_steps() const;
 
-  /// Scales the gradients of the optimizer's parameters so that their norm (the square root of the sum
-  /// of all their squares) is at most `max_norm`, as torch::nn::utils::clip_grad_norm_ does. -> the
-  /// norm that it was, the same on every rank. To be called between backward() and step(). With
-  /// ZeroOptions::stage 2 and 3 a collective, which throws the errors of step() where gradients are no
-  /// averages. With Type::Float16 a collective that first divides the gradients by the loss scale. With both throws std::logic_error for an
-  /// optimizer that is not what prepare() returned.
+  /// Scales the gradients of the optimizer's parameters so that their norm (the square root of the
+  /// sum of all their squares) is at most `max_norm`, as torch::nn::utils::clip_grad_norm_ does. ->
+  /// the norm that it was, the same on every rank. To be called between backward() and step(). With
+  /// ZeroOptions::stage 2 and 3 a collective, which throws the errors of step() where gradients are
+  /// no averages. With Type::Float16 a collective that first divides the gradients by the loss
+  /// scale. With both throws std::logic_error for an optimizer that is not what prepare() returned.
   double clip_grad_norm(torch::optim::Optimizer& optimizer, double max_norm);
 
   /// `for (int epoch : ctx.epochs(n))`: 0 .. n - 1. If the run continues from a checkpoint, it

@@ -1,12 +1,12 @@
 #include "output/mlflow/mlflow_access.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <locale>
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <boost/algorithm/string/predicate.hpp>
 
 namespace troupe::tune {
 namespace {
@@ -22,10 +22,11 @@ std::string environment(const char* name) {
 
 bool is_true(const char* name) {
   const auto value = environment(name);
-  auto lower = value;
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (lower == "true" || lower == "1") return true;
-  if (lower.empty() || lower == "false" || lower == "0") return false;
+  const auto is = [&value](const char* word) {
+    return boost::algorithm::iequals(value, word, std::locale::classic());
+  };
+  if (is("true") || is("1")) return true;
+  if (is("") || is("false") || is("0")) return false;
   throw std::invalid_argument(
       fmt::format("tune: .mlflow: {} is '{}'; set it to true or false", name, value));
 }
