@@ -1,29 +1,19 @@
 #include "checkpoint/directory.hpp"
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 
-#include <troupe/errors.hpp>
+#include "files/durable.hpp"
 
 namespace troupe::train {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kPrefix = "checkpoint_";
-
-[[noreturn]] void fail(const std::string& what, const std::string& reason) {
-  throw Error(
-      Failure{.kind = Failure::Kind::Unknown, .message = fmt::format("{}: {}", what, reason)});
-}
 
 constexpr std::string_view kUnfinished = ".tmp";
 
@@ -62,21 +52,13 @@ void remove_unfinished(const fs::path& storage) {
   for (const auto& path : left) fs::remove_all(path, error);
 }
 
-void make_durable(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool done = fd >= 0 && ::fsync(fd) == 0;
-  const int error = errno;
-  if (fd >= 0) ::close(fd);
-  if (!done) fail(fmt::format("cannot make {} durable", path.string()), std::strerror(error));
-}
-
 }  // namespace
 
 PendingCheckpoint::PendingCheckpoint(const fs::path& storage) {
   std::error_code error;
   fs::create_directories(storage, error);
   if (error)
-    fail(fmt::format("no directory {} for checkpoints", storage.string()), error.message());
+    not_done(fmt::format("no directory {} for checkpoints", storage.string()), error.message());
   std::uint64_t number = 0;
   if (!highest(storage, number).empty()) ++number;
   final_ = storage / fmt::format("{}{:06}", kPrefix, number);
@@ -84,9 +66,10 @@ PendingCheckpoint::PendingCheckpoint(const fs::path& storage) {
   unfinished_ += kUnfinished;
   remove_unfinished(storage);
   fs::remove_all(unfinished_, error);  // whose error is of interest
-  if (error) fail(fmt::format("cannot remove {}", unfinished_.string()), error.message());
+  if (error) not_done(fmt::format("cannot remove {}", unfinished_.string()), error.message());
   if (!fs::create_directory(unfinished_, error)) {
-    fail(fmt::format("no directory {} for a checkpoint", unfinished_.string()), error.message());
+    not_done(fmt::format("no directory {} for a checkpoint", unfinished_.string()),
+             error.message());
   }
 }
 
@@ -100,7 +83,7 @@ fs::path PendingCheckpoint::commit() {
   make_durable(unfinished_);
   std::error_code error;
   fs::rename(unfinished_, final_, error);
-  if (error) fail(fmt::format("cannot commit {}", final_.string()), error.message());
+  if (error) not_done(fmt::format("cannot commit {}", final_.string()), error.message());
   committed_ = true;
   make_durable(final_.parent_path());
   return final_;

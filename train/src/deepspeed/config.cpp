@@ -9,8 +9,8 @@
 #include "config/name.hpp"
 #include "deepspeed/block.hpp"
 #include "deepspeed/blocks.hpp"
-#include "deepspeed/document.hpp"
 #include "deepspeed/keys.hpp"
+#include "json/document.hpp"
 #include "os/files/file_content.hpp"
 
 namespace troupe::train::deepspeed {
@@ -26,7 +26,7 @@ std::int64_t product(std::int64_t a, std::int64_t b, std::int64_t c) {
 }  // namespace
 
 Config parse(std::string_view text, const std::string& name) {
-  const auto document = parse_document(text, name);
+  const auto document = parse_document(text, name, Comments::Allowed);
   Reading reading{.name = name, .without_effect = {}};
   Block block(document, "", reading);
   Config config;
