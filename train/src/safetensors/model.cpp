@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/nn/module.h>
+
+#include <troupe/train/safetensors.hpp>
+
+#include "config/name.hpp"
+#include "files/durable.hpp"
+#include "parallel/torch_error.hpp"
+#include "safetensors/file.hpp"
+#include "safetensors/scalar_type.hpp"
+#include "safetensors/values.hpp"
+
+namespace troupe::train::safetensors {
+namespace {
+
+constexpr std::size_t kMostNamed = 5;
+
+/// A parameter or buffer of a model, and the model's names of it, in the order of the alphabet.
+struct NamedTensor {
+  at::Tensor tensor;
+  std::vector<std::string> names;
+};
+
+/// In the order of the first names.
+std::vector<NamedTensor> tensors_of(const torch::nn::Module& model) {
+  std::map<std::string, at::Tensor> by_name;
+  for (const auto& item : model.named_parameters()) by_name.emplace(item.key(), item.value());
+  for (const auto& item : model.named_buffers()) by_name.emplace(item.key(), item.value());
+  std::vector<NamedTensor> tensors;
+  std::map<const c10::TensorImpl*, std::size_t> seen;
+  for (const auto& [name, tensor] : by_name) {
+    if (!tensor.defined()) continue;
+    const auto [at, is_new] = seen.emplace(tensor.unsafeGetTensorImpl(), tensors.size());
+    if (is_new) tensors.push_back({tensor, {}});
+    tensors[at->second].names.push_back(name);
+  }
+  return tensors;
+}
+
+void check_memory(const std::vector<NamedTensor>& tensors) {
+  for (const auto& [tensor, names] : tensors) {
+    if (!has_memory(tensor))
+      throw std::logic_error(
+          fmt::format("the values of '{}' are not here: with stage 3 of ZeRO, hold "
+                      "ctx.gathered(model) on all ranks while the model is saved or loaded",
+                      names.front()));
+  }
+}
+
+bool is_converted(at::ScalarType from, at::ScalarType to) {
+  return from == to || (at::isFloatingType(from) && at::isFloatingType(to));
+}
+
+/// Which tensors are read, and what has no counterpart.
+struct Match {
+  std::vector<std::pair<at::Tensor, Source::Place>> reads;
+  Differences differences;
+};
+
+[[noreturn]] void does_not_fit(const Source& source, const std::string& why) {
+  throw std::invalid_argument(
+      fmt::format("{} does not fit the model: {}", in_words(source.path()), why));
+}
+
+/// Throws std::invalid_argument where the entry cannot be read into the tensor.
+void check_fit(const Source& source, const std::string& name, const at::Tensor& tensor,
+               const std::string& name_in_file, const Entry& entry) {
+  auto own = fmt::format("'{}'", config::printable(name));
+  if (name != name_in_file)
+    own += fmt::format(" (in the file '{}')", config::printable(name_in_file));
+  if (const auto why = why_not_writable(tensor); !why.empty())
+    does_not_fit(source, fmt::format("nothing can be read into {}: {}", own, why));
+  if (tensor.sizes() != at::IntArrayRef(entry.shape))
+    does_not_fit(source,
+                 fmt::format("{} has the shape [{}] in the model and [{}] in the file", own,
+                             fmt::join(tensor.sizes().vec(), ", "), fmt::join(entry.shape, ", ")));
+  const auto in_file = scalar_type_of(entry.type);
+  if (!is_converted(in_file, tensor.scalar_type()))
+    does_not_fit(source,
+                 fmt::format("{} has the type {} in the model and {} in the file; only "
+                             "types of floating point are converted",
+                             own, c10::toString(tensor.scalar_type()), c10::toString(in_file)));
+}
+
+/// Of one tensor of the model. `left`: names of the file that no tensor has had.
+void match_tensor(const NamedTensor& each, const Source& source, const LoadOptions& options,
+                  std::set<std::string>& left, Match& match) {
+  std::string wanted;  // the first name that is looked for
+  bool is_found = false;
+  for (const auto& name : each.names) {
+    const auto in_file = options.name_in_file ? options.name_in_file(name) : name;
+    if (in_file.empty()) {
+      left.erase(name);
+      continue;
+    }
+    if (wanted.empty()) wanted = name;
+    const auto at = source.tensors().find(in_file);
+    // A tensor has one value, of the first of its names that the file has.
+    if (is_found || at == source.tensors().end()) continue;
+    check_fit(source, name, each.tensor, in_file, *at->second.entry);
+    match.reads.emplace_back(each.tensor, at->second);
+    left.erase(in_file);
+    is_found = true;
+  }
+  if (!wanted.empty() && !is_found) match.differences.missing.push_back(wanted);
+}
+
+Match match_all(const std::vector<NamedTensor>& tensors, const Source& source,
+                const LoadOptions& options) {
+  Match match;
+  std::set<std::string> left;
+  for (const auto& [name, place] : source.tensors()) left.insert(name);
+  for (const auto& each : tensors) match_tensor(each, source, options, left, match);
+  match.differences.unexpected.assign(left.begin(), left.end());
+  std::ranges::sort(match.differences.missing);
+  return match;
+}
+
+/// "3 ('a', 'b', ...)"
+std::string some_of(const std::vector<std::string>& names) {
+  std::vector<std::string> quoted;
+  for (const auto& name : names) {
+    if (quoted.size() == kMostNamed) {
+      quoted.emplace_back("...");
+      break;
+    }
+    quoted.push_back(fmt::format("'{}'", config::printable(name)));
+  }
+  return fmt::format("{} ({})", names.size(), fmt::join(quoted, ", "));
+}
+
+void check_no_differences(const Source& source, const Differences& differences) {
+  const auto& [missing, unexpected] = differences;
+  if (missing.empty() && unexpected.empty()) return;
+  std::vector<std::string> parts;
+  if (!missing.empty())
+    parts.push_back(fmt::format("the file lacks {} of the model's tensors", some_of(missing)));
+  if (!unexpected.empty())
+    parts.push_back(
+        fmt::format("the model has no place for {} of the file's", some_of(unexpected)));
+  does_not_fit(source, fmt::format("{}; say by .name_in_file what a tensor is called there, or "
+                                   "take what fits by .strict = false",
+                                   fmt::join(parts, ", and ")));
+}
+
+}  // namespace
+
+torch::nn::Module& detail::existing(const std::shared_ptr<torch::nn::Module>& model) {
+  if (!model) throw std::invalid_argument("there is no model to save or load: its pointer is null");
+  return *model;
+}
+
+void save(const torch::nn::Module& model, const std::filesystem::path& file,
+          const Metadata& metadata) {
+  std::map<std::string, at::Tensor> tensors;
+  auto words = metadata;
+  words.emplace("format", "pt");
+  const auto all = tensors_of(model);
+  check_memory(all);
+  for (const auto& [tensor, names] : all) {
+    tensors.emplace(names.front(), tensor);
+    for (std::size_t i = 1; i < names.size(); ++i) words.emplace(names[i], names.front());
+  }
+  save(tensors, file, words);
+}
+
+Differences load(torch::nn::Module& model, const std::filesystem::path& path,
+                 const LoadOptions& options) {
+  const Source source(path);
+  const auto tensors = tensors_of(model);
+  check_memory(tensors);
+  const auto match = match_all(tensors, source, options);
+  if (options.strict) check_no_differences(source, match.differences);
+  translated(fmt::format("cannot load {} into the model", in_words(source.path())), [&] {
+    for (const auto& [tensor, place] : match.reads) read_into(tensor, place);
+  });
+  return match.differences;
+}
+
+}  // namespace troupe::train::safetensors
