@@ -1,11 +1,12 @@
-"""What stands on PyTorch 2.11: Accelerate, Lightning, Transformers, DeepSpeed; on CPUs with gloo."""
+"""What stands on PyTorch 2.11: Accelerate, Lightning, Transformers, DeepSpeed, safetensors; on CPUs with gloo."""
 
 import json
+import re
 import sys
 import tempfile
 from pathlib import Path
 
-from support import ONE_THREAD, PROGRAMS, FrameworkTest, launched, run
+from support import ONE_THREAD, PROGRAM, PROGRAMS, FrameworkTest, launched, run
 
 
 class FindingTest(FrameworkTest):
@@ -32,6 +33,22 @@ class DeepSpeedScheduleTest(FrameworkTest):
             done = run([sys.executable, PROGRAMS / "deepspeed_schedules.py", made])
             self.assertEqual(done.status, 0, done.text)
             self.assertEqual(made.read_text(), committed.read_text())
+
+
+class SafetensorsTest(FrameworkTest):
+    """A net that an example trained and wrote is the same net in PyTorch."""
+
+    def test_pytorch_reads_what_the_example_wrote(self):
+        tree = Path(__file__).resolve().parents[2]
+        data = tree / "examples/data/digits/digits.csv.gz"
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "net.safetensors")
+            trained = run([Path(PROGRAM).parents[1] / "examples/train/fine_tune", "--data", data, "--file", file])
+            self.assertEqual(trained.status, 0, trained.text)
+            wanted = re.match(r"958 rows .*: (\d+ %)", trained.text)
+            self.assertTrue(wanted, trained.text)
+            read = run(["env", "-C", folder, sys.executable, PROGRAMS / "safetensors_read.py", file, data])
+            self.assertEqual(self.results(read), [wanted[1]])
 
 
 class DeepSpeedTest(FrameworkTest):
