@@ -249,7 +249,7 @@ TEST_CASE("optimizers and schedules that cannot be are refused with their key",
              Contains("is \"cubic\": expected \"log\" or \"linear\""));
 }
 
-TEST_CASE("a feature that Troupe does not have is refused where it is switched on",
+TEST_CASE("a feature of DeepSpeed that Troupe lacks is refused only where it is enabled",
           "[train][deepspeed]") {
   for (const std::string on :
        {R"("zero_optimization": {"offload_optimizer": {"device": "cpu"}})",

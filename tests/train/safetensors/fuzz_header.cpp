@@ -109,8 +109,8 @@ void visit_file(std::string_view file) {
   visit_head(rest.substr(0, length), rest.size() - length);
 }
 
-/// Likewise, where the first bytes say how long the values would be, so that the JSON can have any
-/// length.
+/// A head without its file: 8 bytes that say how long the values would be, then the JSON, which
+/// can have any length.
 void visit_head_alone(std::string_view bytes) {
   if (bytes.size() < safetensors::kLengthBytes) return;
   visit_head(bytes.substr(safetensors::kLengthBytes),

@@ -11,7 +11,7 @@ using namespace troupe::testing;
 using troupe::GangContext;
 using troupe::train::Context;
 
-TEST_CASE("a model that a gang trains is saved whole, and goes on where it is loaded",
+TEST_CASE("a model that a gang trained is saved with all its values and loaded into another model",
           "[train][safetensors][zero]") {
   const int stage = GENERATE(0, 1, 2, 3);
   const Scratch scratch;

@@ -9,6 +9,7 @@
 #include <troupe/train/safetensors.hpp>
 
 #include "built.hpp"
+#include "python.hpp"
 #include "safetensors/support.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
@@ -16,8 +17,8 @@
 namespace safetensors = troupe::train::safetensors;
 using Names = std::vector<std::string>;
 using Catch::Contains;
+using troupe::test::python;
 using troupe::testing::Body;
-using troupe::testing::python_says;
 using troupe::testing::Scratch;
 using troupe::testing::Tied;
 
@@ -294,7 +295,7 @@ TEST_CASE("Python finds a model's tensors by their names", "[train][safetensors]
   }
   tied->to(torch::kBFloat16);
   safetensors::save(tied, scratch.path() / "tied");
-  CHECK(python_says(scratch.path(), TROUPE_READERS_PYTHON, R"(
+  CHECK(python(scratch.path(), R"(
 import numpy
 from safetensors import deserialize, safe_open
 (name, held), = deserialize(open("tied", "rb").read())
@@ -302,6 +303,8 @@ wide = numpy.frombuffer(held["data"], numpy.uint16).astype(numpy.uint32) << 16
 print(name, held["dtype"], wide.view(numpy.float32).reshape(held["shape"]).tolist())
 with safe_open("tied", "np") as opened:
     print(sorted(opened.metadata().items()))
-)") == "embedding BF16 [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0], [8.0, 9.0, 10.0, 11.0]]\n"
-       "[('format', 'pt'), ('head.weight', 'embedding')]\n");
+)",
+               TROUPE_READERS_PYTHON) ==
+        "embedding BF16 [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0], [8.0, 9.0, 10.0, 11.0]]\n"
+        "[('format', 'pt'), ('head.weight', 'embedding')]\n");
 }

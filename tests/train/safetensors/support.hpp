@@ -1,7 +1,5 @@
 #pragma once
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -42,23 +40,6 @@ inline std::string bytes_of_file(const std::filesystem::path& file) {
 
 inline void write_bytes(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
-}
-
-/// What a Python program, which is written into the folder, prints there; its traceback if it
-/// fails.
-inline std::string python_says(const std::filesystem::path& folder, const std::string& interpreter,
-                               const std::string& program) {
-  std::ofstream(folder / "judge.py") << program;
-  const auto command =
-      "cd '" + folder.string() + "' && timeout 60 '" + interpreter + "' judge.py 2>&1";
-  std::string output;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return "no shell";
-  std::array<char, 4096> part{};
-  for (std::size_t size = 0; (size = std::fread(part.data(), 1, part.size(), pipe)) > 0;)
-    output.append(part.data(), size);
-  pclose(pipe);
-  return output;
 }
 
 }  // namespace troupe::testing

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,14 +17,17 @@
 
 #include "built.hpp"
 #include "eventually.hpp"
+#include "python.hpp"
 #include "safetensors/support.hpp"
+#include "small_disk.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 
 namespace fs = std::filesystem;
 namespace safetensors = troupe::train::safetensors;
+using troupe::test::python;
+using troupe::test::SmallDisk;
 using troupe::testing::bytes_of_file;
-using troupe::testing::python_says;
 using troupe::testing::Scratch;
 using troupe::testing::write_bytes;
 
@@ -86,28 +88,6 @@ bool has_python() {
   std::cout << "skipped: Python's package safetensors is not here; ./run setup installs it\n";
   return false;
 }
-
-/// A file system of 64 KiB on a folder, as long as this object.
-class SmallDisk {
- public:
-  explicit SmallDisk(fs::path folder)
-      : folder_(std::move(folder)),
-        is_there_(::mount("tmpfs", folder_.c_str(), "tmpfs", 0, "size=64k") == 0) {}
-  ~SmallDisk() {
-    if (is_there_) ::umount2(folder_.c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  bool is_there() const {
-    if (!is_there_) WARN("skipped: mounting a small file system needs root");
-    return is_there_;
-  }
-
- private:
-  const fs::path folder_;
-  const bool is_there_;
-};
 
 /// A process that writes a file again and again, until it is killed: each time with another value.
 class Writer {
@@ -170,7 +150,7 @@ TEST_CASE("Python writes the same bytes for the same tensors", "[train][safetens
   safetensors::save(tensors_of_all_kinds(), scratch.path() / "all", {{"format", "pt"}});
   safetensors::save(Tensors{}, scratch.path() / "none");
   safetensors::save({{"a", torch::arange(3)}}, scratch.path() / "one");
-  CHECK(python_says(scratch.path(), TROUPE_READERS_PYTHON, R"(
+  CHECK(python(scratch.path(), R"(
 import numpy
 from safetensors import TensorSpec, deserialize, safe_open, serialize
 dtypes = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "F8_E5M2": "float8_e5m2", "F8_E4M3": "float8_e4m3fn", "F8_E8M0": "float8_e8m0fnu",
@@ -184,7 +164,8 @@ for name in ["all", "none", "one"]:
     held = {key: (tensor, numpy.frombuffer(bytes(tensor["data"]), numpy.uint8)) for key, tensor in deserialize(ours)}
     specs = {key: TensorSpec(dtype=dtypes[tensor["dtype"]], shape=tensor["shape"], data_ptr=data.ctypes.data, data_len=data.nbytes) for key, (tensor, data) in held.items()}
     print(name, len(specs), serialize(specs, words) == ours)
-)") == "all 61 True\nnone 0 True\none 1 True\n");
+)",
+               TROUPE_READERS_PYTHON) == "all 61 True\nnone 0 True\none 1 True\n");
 }
 
 TEST_CASE("Python's arrays are read, and it reads ours", "[train][safetensors]") {
@@ -193,13 +174,15 @@ TEST_CASE("Python's arrays are read, and it reads ours", "[train][safetensors]")
   safetensors::save({{"ours", torch::arange(6, torch::kFloat).reshape({2, 3}).t()},
                      {"whole", torch::tensor({-1, 5}, torch::kLong)}},
                     scratch.path() / "ours");
-  CHECK(python_says(scratch.path(), TROUPE_READERS_PYTHON, R"(
+  CHECK(python(scratch.path(), R"(
 import numpy
 from safetensors.numpy import load_file, save_file
 print({name: array.tolist() for name, array in sorted(load_file("ours").items())})
 save_file({"theirs": numpy.array([[0.5, -2.0]], numpy.float64), "half": numpy.float16([1.5]), "flags": numpy.array([True, False])},
           "theirs", {"by": "Python"})
-)") == "{'ours': [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]], 'whole': [-1, 5]}\n");
+)",
+               TROUPE_READERS_PYTHON) ==
+        "{'ours': [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]], 'whole': [-1, 5]}\n");
   const auto theirs = safetensors::load(scratch.path() / "theirs");
   CHECK(theirs.metadata == safetensors::Metadata{{"by", "Python"}});
   REQUIRE(theirs.tensors.size() == 3);

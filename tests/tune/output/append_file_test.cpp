@@ -5,15 +5,18 @@
 #include <catch2/catch.hpp>
 
 #include "output/csv.hpp"
-#include "support/small_disk.hpp"
+#include "small_disk.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace append_file_test {
 
 using namespace troupe::tune;
+using namespace troupe::test;
 namespace fs = std::filesystem;
 
 TEST_CASE("what a full disk does not take follows in order when there is room", "[tune][files]") {
-  const SmallDisk disk;
+  const TemporaryFolder folder;
+  const SmallDisk disk(folder.path());
   if (!disk.is_there()) return;
   AppendFile file(disk.path() / "lines");
   std::string all;
@@ -49,7 +52,8 @@ TEST_CASE("a file larger than what is kept in memory is written and replaced who
 }
 
 TEST_CASE("a file whose waiting lines were too many ends there, and says so", "[tune][files]") {
-  const SmallDisk disk;
+  const TemporaryFolder folder;
+  const SmallDisk disk(folder.path());
   if (!disk.is_there()) return;
   AppendFile file(disk.path() / "lines");
   fill(disk.path());
@@ -65,7 +69,8 @@ TEST_CASE("a file whose waiting lines were too many ends there, and says so", "[
 }
 
 TEST_CASE("a table that cannot grow to the right keeps its records until it can", "[tune][files]") {
-  const SmallDisk disk;
+  const TemporaryFolder folder;
+  const SmallDisk disk(folder.path());
   if (!disk.is_there()) return;
   CsvFile table(disk.path() / "table.csv", {"a"});
   table.append({{"a", "1"}});
@@ -80,7 +85,8 @@ TEST_CASE("a table that cannot grow to the right keeps its records until it can"
 }
 
 TEST_CASE("a file that is to be replaced stays as it was where there is no room", "[tune][files]") {
-  const SmallDisk disk;
+  const TemporaryFolder folder;
+  const SmallDisk disk(folder.path());
   if (!disk.is_there()) return;
   replace_file(disk.path() / "summary", "old");
   fill(disk.path());

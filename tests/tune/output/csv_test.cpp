@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "support/python.hpp"
+#include "python.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace csv_test {
@@ -32,7 +32,7 @@ TEST_CASE("Python reads back what was written, columns that came late included",
   file.append({{"reason", "no trial"}});
   CHECK(file.flush());
 
-  const auto said = python(folder.path(), R"(
+  const auto said = troupe::test::python(folder.path(), R"(
 import csv, json
 print(json.dumps(list(csv.DictReader(open('t.csv', newline='')))))
 )");

@@ -7,7 +7,8 @@
 
 #include <troupe/tune.hpp>
 
-#include "support/small_disk.hpp"
+#include "small_disk.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace full_disk_test {
 
@@ -25,15 +26,15 @@ struct Config {
 /// looks at its files every 10 ms, also meanwhile.
 void reports(tune::Context& ctx, const Config& config) {
   const auto trial = ctx.storage().filename();
-  if (trial == "1") tune::fill(config.disk);
+  if (trial == "1") test::fill(config.disk);
   for (int step = 0; step < 200; ++step) {
     if (trial == "1" && step == 100) ::usleep(20'000);
     ctx.report({{"score", config.x}});
   }
-  if (trial == "2" && config.gets_room) tune::make_room(config.disk);
+  if (trial == "2" && config.gets_room) test::make_room(config.disk);
 }
 
-auto sweep(const tune::SmallDisk& disk, bool gets_room) {
+auto sweep(const test::SmallDisk& disk, bool gets_room) {
   return tune::run<reports>({.space = {{"x", tune::uniform(0, 1)}},
                              .trials = 4,
                              .metric = "score",
@@ -47,7 +48,8 @@ auto sweep(const tune::SmallDisk& disk, bool gets_room) {
 
 TEST_CASE("a sweep goes on while the disk is full, says so once, and loses nothing",
           "[tune][files]") {
-  const tune::SmallDisk disk(1024);
+  const tune::TemporaryFolder folder;
+  const test::SmallDisk disk(folder.path(), 1024);
   if (!disk.is_there()) return;
   const auto results = sweep(disk, true);
   CHECK(results.ended_early() == "");
@@ -67,7 +69,8 @@ TEST_CASE("a sweep goes on while the disk is full, says so once, and loses nothi
 
 TEST_CASE("a sweep whose disk stays full returns its results, and says what is not written",
           "[tune][files]") {
-  const tune::SmallDisk disk(1024);
+  const tune::TemporaryFolder folder;
+  const test::SmallDisk disk(folder.path(), 1024);
   if (!disk.is_there()) return;
   const auto results = sweep(disk, false);
   CHECK(results.trials().size() == 4);

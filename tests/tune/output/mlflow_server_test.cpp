@@ -14,11 +14,11 @@
 #include <troupe/tune.hpp>
 
 #include "guard.hpp"
+#include "python.hpp"
 #include "support/certificate.hpp"
 #include "support/http_answer.hpp"
 #include "support/mlflow_names.hpp"
 #include "support/mlflow_search.hpp"
-#include "support/python.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/variables.hpp"
 
@@ -150,10 +150,10 @@ TEST_CASE("a real MLflow server has what a search reported, over an interruption
   CHECK(occurrences(results.summary(), "MLflow") == 0);
   ::setenv("URL", server.url().c_str(), 1);
   const auto interpreter = fs::canonical(program).parent_path() / "python";
-  CHECK(python(results.folder(), kJudge, interpreter.string()) == "the same True\n");
+  CHECK(test::python(results.folder(), kJudge, interpreter.string()) == "the same True\n");
 
   tell_hard_names(server.url());
-  CHECK(python(folder.path(), kHardNames, interpreter.string()) ==
+  CHECK(test::python(folder.path(), kHardNames, interpreter.string()) ==
         "True True " + std::to_string(hard_names().size()) + "\n");
 }
 

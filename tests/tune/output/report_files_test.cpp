@@ -10,7 +10,7 @@
 #include <troupe/tune/schedulers/asha.hpp>
 
 #include "experiment/journal.hpp"
-#include "support/python.hpp"
+#include "python.hpp"
 #include "support/scheduler.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -58,7 +58,7 @@ TEST_CASE("Python reads every report, as CSV and as JSON lines, and finds the sa
   CHECK(files.flush().empty());
   files.write_summary(experiment, Seconds(5));
 
-  const auto said = python(folder.path(), R"(
+  const auto said = test::python(folder.path(), R"(
 import csv, json, math
 rows = list(csv.DictReader(open('reports.csv', newline='')))
 lines = [json.loads(line) for line in open('reports.jsonl')]
@@ -111,7 +111,7 @@ TEST_CASE("Python finds two metrics in two columns and keys, whatever their name
   experiment.started(0, Seconds(0));
   experiment.report(0, 1, metrics, {}, Seconds(1));
   CHECK(files.flush().empty());
-  CHECK(python(folder.path(), R"(
+  CHECK(test::python(folder.path(), R"(
 import csv, json
 header, row = csv.reader(open('reports.csv', newline='', encoding='utf-8'))
 line, = map(json.loads, open('reports.jsonl', encoding='utf-8'))
@@ -172,7 +172,7 @@ TEST_CASE("Python reads who took over whom, and the schedule that won", "[tune][
   CHECK(files.flush().empty());
   files.write_summary(experiment, Seconds(4));
 
-  CHECK(python(folder.path(), R"(
+  CHECK(test::python(folder.path(), R"(
 import json
 first, second = [{'lr': lr, 'momentum': 0.9} for lr in (0.5, 0.031)]
 changed = {'lr': 0.037, 'momentum': 0.9}

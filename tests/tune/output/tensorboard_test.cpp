@@ -13,9 +13,10 @@
 #include <troupe/tune.hpp>
 
 #include "built.hpp"
-#include "support/python.hpp"
+#include "python.hpp"
+#include "small_disk.hpp"
 #include "support/scheduler.hpp"
-#include "support/small_disk.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace tensorboard_test {
 
@@ -34,7 +35,7 @@ bool has_readers() {
 /// What the program prints, which finds each TensorBoard run's scalars by `scalars(run)` and what
 /// the HPARAMS tab asks for by `hparams()`.
 std::string judged(const fs::path& folder, const std::string& program) {
-  return python(folder, R"(
+  return test::python(folder, R"(
 import json, logging, math, os
 from tensorboard import context
 from tensorboard.backend.event_processing import data_provider, event_accumulator, plugin_event_multiplexer
@@ -59,7 +60,7 @@ def hparams():
     groups = list_session_groups.Handler(context.RequestContext(), backend, '', asked).run().session_groups
     return experiment, {g.sessions[0].name: g.sessions[0] for g in groups}, {g.sessions[0].name: g.hparams for g in groups}
 )" + program,
-                TROUPE_READERS_PYTHON);
+                      TROUPE_READERS_PYTHON);
 }
 
 struct Config {
@@ -272,9 +273,9 @@ TEST_CASE("TensorBoard reads each step once of a trial that was tried again as t
 
 TEST_CASE("event files that a full disk did not take are whole once there is room",
           "[tune][tensorboard]") {
-  const SmallDisk disk(256);
+  const TemporaryFolder mount_point, folder;
+  const test::SmallDisk disk(mount_point.path(), 256);
   if (!disk.is_there()) return;
-  const TemporaryFolder folder;
   EventFiles on_disk({.folder = disk.path() / "tensorboard"}, {}, {"loss", Min});
   EventFiles undisturbed({.folder = folder.path() / "tensorboard"}, {}, {"loss", Min});
   Trial first{.id = 0, .in_flight = true}, second{.id = 1, .in_flight = true};
@@ -284,7 +285,7 @@ TEST_CASE("event files that a full disk did not take are whole once there is roo
     undisturbed.see(event, trial, WallTime(Seconds(t)));
   };
   both_see(first, Event::Kind::Launched, 0);
-  fill(disk.path());
+  test::fill(disk.path());
   both_see(second, Event::Kind::Launched, 0);
   for (int t = 1; t <= 2000; ++t) {
     both_see(first, Event::Kind::Reported, t);
@@ -298,7 +299,7 @@ TEST_CASE("event files that a full disk did not take are whole once there is roo
   CHECK_THAT(notices.front(), Catch::StartsWith("cannot write ") &&
                                   Catch::Contains("No space left on device. The search goes on"));
   CHECK(on_disk.tick().empty());
-  make_room(disk.path());
+  test::make_room(disk.path());
   CHECK(on_disk.tick() ==
         Tracker::Notices{"the event files that the disk had no room for are written now"});
   for (const auto* name : {"", "trial-0", "trial-1"}) {

@@ -11,7 +11,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "support/python.hpp"
+#include "python.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace in_process_test {
@@ -256,7 +256,7 @@ TEST_CASE("a run leaves its reports where it says", "[tune][run]") {
                                          .show = tune::Show::None,
                                          .in_process = true});
   CHECK(results.folder() == folder.path() / "run-1");
-  CHECK(tune::python(results.folder(), R"(
+  CHECK(test::python(results.folder(), R"(
 import csv, json
 rows = list(csv.DictReader(open('reports.csv', newline='')))
 summary = json.load(open('summary.json'))

@@ -6,10 +6,10 @@
 #include <fstream>
 #include <string>
 
-namespace troupe::tune {
+namespace troupe::test {
 
-/// What a Python program, written into `folder`, prints about the files there; its traceback if it
-/// fails.
+/// What a Python program prints about the files of `folder`, into which it is written; its traceback
+/// where it fails.
 inline std::string python(const std::filesystem::path& folder, const std::string& program,
                           const std::string& interpreter = "python3") {
   std::ofstream(folder / "judge.py") << program;
@@ -25,4 +25,4 @@ inline std::string python(const std::filesystem::path& folder, const std::string
   return output;
 }
 
-}  // namespace troupe::tune
+}  // namespace troupe::test
