@@ -3,8 +3,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -12,6 +10,8 @@
 #include <unistd.h>
 
 #include <fmt/format.h>
+
+#include "os/files/replace_file.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -22,23 +22,6 @@ namespace {
       fmt::format("cannot write to the standard output{}{}: what was asked for is not, or not "
                   "wholly, there; give the command an output that takes it",
                   error == 0 ? "" : ": ", error == 0 ? "" : std::strerror(error)));
-}
-
-/// -> as errno has it; 0: all of it is written.
-int write_into(const std::string& path, const std::function<void(std::ostream&)>& write) {
-  errno = 0;
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  if (out) write(out);
-  out.close();
-  if (out) return 0;
-  return errno == 0 ? EIO : errno;
-}
-
-/// `error`: of write_into.
-void require(int error, const std::string& path) {
-  if (error == 0) return;
-  throw std::runtime_error(fmt::format(
-      "'{}' cannot be written ({}): name another place, or make room", path, std::strerror(error)));
 }
 
 }  // namespace
@@ -80,26 +63,14 @@ void flush_output() {
   if (!flushed || std::ferror(stdout) != 0) refuse_loss(errno);
 }
 
-void replace_file(const std::string& path, const std::function<void(std::ostream&)>& write) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const auto before = fs::status(path, ignored);
-  int error = 0;
-  if (fs::exists(before) && !fs::is_regular_file(before)) {
-    error = write_into(path, write);
-  } else {
-    std::error_code failed;
-    const auto behind_links = fs::weakly_canonical(path, failed);
-    const auto target = failed ? path : behind_links.string();
-    const auto part = fmt::format("{}.part-{}", target, ::getpid());
-    error = write_into(part, write);
-    // Where nothing can be added to the folder, the file itself may still be written.
-    if (error == EACCES && fs::exists(before)) return require(write_into(path, write), path);
-    if (error == 0 && fs::exists(before)) fs::permissions(part, before.permissions(), ignored);
-    if (error == 0 && ::rename(part.c_str(), target.c_str()) != 0) error = errno;
-    if (error != 0) ::unlink(part.c_str());
+void replace_file(const std::string& path, std::string_view content) {
+  try {
+    os::replace_file(path, content);
+  } catch (const std::system_error& error) {
+    throw std::runtime_error(
+        fmt::format("'{}' cannot be written ({}): name another place, or make room", path,
+                    error.code().message()));
   }
-  require(error, path);
 }
 
 }  // namespace troupe::cli

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdio>
-#include <functional>
-#include <iosfwd>
 #include <string>
 #include <string_view>
 
@@ -28,9 +26,9 @@ void flush_output();
 /// A manual page: man(1) shows it on a terminal, with its pager, if it is there. Elsewhere, or where man
 /// fails, the page is printed as it is.
 void show_page(const std::string& page);
-/// Writes a file through `write`, beside it first and then in its place: where that fails, as on a
-/// full disk, the file has what it had before. What is no regular file (a pipe, /dev/stdout) is
-/// written to as it is. Throws std::runtime_error with the path and the cause.
-void replace_file(const std::string& path, const std::function<void(std::ostream&)>& write);
+/// Gives a file its content: where that fails, as on a full disk, the file has what it had before.
+/// What is no regular file (a pipe, /dev/stdout) is written to as it is. Throws std::runtime_error
+/// with the path and the cause.
+void replace_file(const std::string& path, std::string_view content);
 
 }  // namespace troupe::cli

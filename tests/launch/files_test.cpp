@@ -105,6 +105,21 @@ TEST_CASE("a file behind a link is written there, with the mode that it had", "[
   CHECK(std::filesystem::status(file).permissions() == std::filesystem::perms(0640));
 }
 
+TEST_CASE("a file behind a link that leads nowhere yet is made, and none behind a circle",
+          "[launch]") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() + "/result", link = folder.path() + "/link",
+             circle = folder.path() + "/circle";
+  std::filesystem::create_symlink("result", link);
+  std::filesystem::create_symlink("circle", circle);
+  write_file(link, "after", "--result");
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(text_in(file) == "after");
+  CHECK_THROWS_WITH(write_file(circle, "x", "--result"),
+                    Catch::Contains("(--result): Too many levels of symbolic links"));
+  CHECK(std::filesystem::is_symlink(circle));
+}
+
 TEST_CASE("what an earlier run has written is removed, and emptied behind a link", "[launch]") {
   const TemporaryFolder folder;
   const auto file = folder.path() + "/result", link = folder.path() + "/link";

@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <ostream>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -188,7 +187,7 @@ int show_run(const TuneArguments& arguments, const tune::detail::RunLook& seen) 
 int report_run(const TuneArguments& arguments, const tune::detail::RunLook& seen) {
   const auto path = arguments.output.empty() ? seen.outcome.folder / "report.html"
                                              : std::filesystem::path(arguments.output);
-  replace_file(path.string(), [&seen](std::ostream& out) { out << seen.report; });
+  replace_file(path.string(), seen.report);
   say_all(path.string() + "\n");
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -158,7 +159,10 @@ void write_file(const std::string& path, const Timeline& timeline) {
     write_chrome_trace(std::cout, timeline);
     return flush_output();
   }
-  replace_file(path, [&timeline](std::ostream& out) { write_chrome_trace(out, timeline); });
+  std::ostringstream out;
+  out.exceptions(std::ios::badbit);  // or a text without room in memory would be cut off
+  write_chrome_trace(out, timeline);
+  replace_file(path, std::move(out).str());
 }
 
 std::string plural(std::size_t count, const char* what, const char* ending = "s") {

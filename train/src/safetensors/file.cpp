@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,6 +17,7 @@
 #include "config/name.hpp"
 #include "files/durable.hpp"
 #include "os/files/file_content.hpp"
+#include "os/files/read_write.hpp"
 
 namespace troupe::train::safetensors {
 namespace fs = std::filesystem;
@@ -25,7 +25,6 @@ namespace {
 
 constexpr const char* kFile = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
-constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 constexpr std::size_t kMostNamed = 5;
 
 [[noreturn]] void fail(const fs::path& path, const std::string& why) {
@@ -33,17 +32,13 @@ constexpr std::size_t kMostNamed = 5;
 }
 
 void read_at(const fs::path& path, int fd, std::uint64_t at, void* into, std::uint64_t count) {
-  auto* next = static_cast<char*>(into);
-  while (count != 0) {
-    const auto got =
-        ::pread(fd, next, std::min<std::uint64_t>(count, kMostAtOnce), static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(path, std::strerror(errno));
-    if (got == 0) fail(path, "it was cut off while it was read");
-    next += got;
-    at += static_cast<std::uint64_t>(got);
-    count -= static_cast<std::uint64_t>(got);
+  std::uint64_t got = 0;
+  try {
+    got = os::read_at(fd, at, into, count);
+  } catch (const std::system_error& error) {
+    fail(path, error.code().message());
   }
+  if (got != count) fail(path, "it was cut off while it was read");
 }
 
 /// Without waiting for the writer of a pipe.
