@@ -2,12 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <list>
-#include <map>
-#include <string>
 
-#include "os/unique_fd.hpp"
 #include "safetensors/header.hpp"
+#include "safetensors/loading.hpp"
 
 namespace troupe::train::safetensors {
 
@@ -23,37 +20,12 @@ class File {
   void read(const Entry& entry, void* values) const;
 
  private:
+  void read_at(std::uint64_t at, void* into, std::uint64_t count) const;
+
   std::filesystem::path path_;
-  os::UniqueFd in_;
+  OpenFile in_;
   std::uint64_t values_at_ = 0;
   Header header_;
-};
-
-/// What a path stands for: a file, the files of an index, or a folder with one of the two. Throws
-/// troupe::Error, with the name of what cannot be read.
-class Source {
- public:
-  struct Place {
-    const File* file;  // one of the Source's
-    const Entry* entry;
-  };
-
-  explicit Source(const std::filesystem::path& path);
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-
-  /// The file, or the index.
-  const std::filesystem::path& path() const { return path_; }
-  const std::map<std::string, Place>& tensors() const { return tensors_; }
-  /// Of several files: of all of them; of a key that several have, the first one's.
-  std::map<std::string, std::string> metadata() const;
-
- private:
-  void open_index();
-
-  std::filesystem::path path_;
-  std::list<File> files_;
-  std::map<std::string, Place> tensors_;
 };
 
 }  // namespace troupe::train::safetensors

@@ -11,16 +11,14 @@
 #include <troupe/train/safetensors.hpp>
 
 #include "config/name.hpp"
-#include "files/durable.hpp"
+#include "files/errors.hpp"
 #include "parallel/torch_error.hpp"
-#include "safetensors/file.hpp"
-#include "safetensors/scalar_type.hpp"
+#include "safetensors/dtype.hpp"
+#include "safetensors/source.hpp"
 #include "safetensors/values.hpp"
 
 namespace troupe::train::safetensors {
 namespace {
-
-constexpr std::size_t kMostNamed = 5;
 
 /// A parameter or buffer of a model, and the model's names of it, in the order of the alphabet.
 struct NamedTensor {

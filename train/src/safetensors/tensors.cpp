@@ -7,10 +7,10 @@
 #include <troupe/train/safetensors.hpp>
 
 #include "config/name.hpp"
-#include "files/durable.hpp"
+#include "files/errors.hpp"
 #include "files/pending_file.hpp"
 #include "parallel/torch_error.hpp"
-#include "safetensors/file.hpp"
+#include "safetensors/source.hpp"
 #include "safetensors/values.hpp"
 
 namespace troupe::train::safetensors {

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "config/name.hpp"
-#include "safetensors/scalar_type.hpp"
+#include "safetensors/dtype.hpp"
 
 namespace troupe::train::safetensors {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "safetensors/file.hpp"
+#include "safetensors/source.hpp"
 
 namespace troupe::train::safetensors {
 
