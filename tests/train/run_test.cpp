@@ -118,7 +118,7 @@ TEST_CASE("a run of two ranks on this machine returns rank 0's value and reports
   CHECK(value(result.history[2], "world") == 2);
   CHECK(value(result.history[2], "loss") == *result.value);
   CHECK(result.checkpoint == storage.path() / "checkpoint_000002");
-  CHECK(std::filesystem::exists(result.checkpoint / "model0.pt"));
+  CHECK(std::filesystem::exists(result.checkpoint / "model0_rank0.safetensors"));
   CHECK(result.seconds > 0);
   CHECK_FALSE(result.stopped);
 

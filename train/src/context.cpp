@@ -2,27 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <stdexcept>
-#include <typeinfo>
 #include <unordered_set>
 #include <utility>
 
 #include <ATen/Parallel.h>
-#include <c10/util/Type.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/lbfgs.h>
 #include <torch/optim/optimizer.h>
 
-#include "checkpoint/consolidated_state.hpp"
 #include "checkpoint/directory.hpp"
-#include "checkpoint/state.hpp"
+#include "checkpoint/kept_checkpoints.hpp"
+#include "checkpoint/restoring/restoring.hpp"
+#include "checkpoint/saving/rank_part.hpp"
+#include "checkpoint/saving/saver.hpp"
+#include "collective/call.hpp"
 #include "context_options.hpp"
+#include "log/log.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/communicators.hpp"
 #include "parallel/device.hpp"
@@ -71,28 +73,22 @@ struct Context::Impl {
       {};                                        // one of each optimizer that was prepared
   std::unique_ptr<InitialMasters> masters = {};  // with MixedPrecision::master_weights
   std::vector<std::weak_ptr<OptimizerParts>> have_masters = {};  // as many on each rank
+  std::unique_ptr<Restoring> restoring = {};  // where the run continues from a checkpoint
+  std::unique_ptr<Saver> saver = {};          // from the first checkpoint on
+  std::unique_ptr<KeptCheckpoints> kept = {};
 };
 
 namespace {
 
 constexpr const char* kCommunicator = "context";  // its name in the gang
 constexpr const char* kForParameters = "context parameters";
+constexpr const char* kForCheckpoints = "context checkpoints";
+constexpr const char* kThrown = "its function was left by an exception";
 
 std::vector<std::shared_ptr<Flat>> values_of(const CutModel& cut) {
   std::vector<std::shared_ptr<Flat>> values;
   for (const auto& bucket : cut) values.push_back(bucket.values);
   return values;
-}
-
-/// Throws std::invalid_argument where the checkpoint has fewer of them. `what`: "model".
-void check_has(const fs::path& checkpoint, const char* what, int CheckpointInfo::*count,
-               std::size_t number) {
-  const int has = read_info(checkpoint / "checkpoint.json").*count;
-  if (number < static_cast<std::size_t>(has)) return;
-  throw std::invalid_argument(fmt::format(
-      "{} {} is prepared, and the checkpoint {} was written with {}: give ctx.checkpoint all {}s, "
-      "or prepare in this run no more than it has",
-      what, number, checkpoint.string(), has, what));
 }
 
 /// 0: as it was. A worker process has been given its threads as it started.
@@ -112,7 +108,13 @@ void Context::Impl::leave() {
     // Others have ended otherwise, which is told of where it matters.
   }
   for (const auto* each : {&communicators, &for_parameters}) {
-    if (thrown) each->abort("its function was left by an exception");
+    if (thrown) each->abort(kThrown);
+  }
+  if (saver && thrown) saver->abort(kThrown);
+  try {
+    if (saver) saver->finish();
+  } catch (const std::exception& error) {
+    if (!thrown) log::warn(fmt::format("the last checkpoint was not written: {}", error.what()));
   }
   if (member.gang().size() == 1) return;
   const auto* why = thrown ? "has left by an exception before it made the communicator"
@@ -120,6 +122,7 @@ void Context::Impl::leave() {
   if (!communicators.device) decline_communicators(member.gang(), kCommunicator, why);
   if (!for_parameters.device && options.zero.stage == 3)
     decline_communicators(member.gang(), kForParameters, why);
+  if (!saver && !member.storage().empty()) decline(member.gang(), kForCheckpoints, why);
 }
 
 Context::Context(Member& member) : Context(member, options_from(member.settings())) {}
@@ -128,6 +131,7 @@ Context::Context(Member& member, ContextOptions options)
     : impl_(new Impl{
           member, std::move(options), c10::kCPU, std::uncaught_exceptions(), {}, {}, {}, {}, {}}) {
   check_stage(impl_->options.zero);
+  impl_->kept = std::make_unique<KeptCheckpoints>(impl_->options.checkpoints);
   const auto& precision = impl_->options.mixed_precision;
   if (precision.type == MixedPrecision::Type::Float16)
     impl_->scaler = std::make_shared<LossScaler>(precision.loss_scale);
@@ -135,21 +139,13 @@ Context::Context(Member& member, ContextOptions options)
   impl_->device = device_of_rank(member.gang().local_rank());
   if (const int threads = threads_of(impl_->options); threads > 0) at::set_num_threads(threads);
   if (member.restore_from().empty()) return;
-  // Every rank starts at the same epoch, and only rank 0 need see the file.
-  struct Begin {
-    int epoch = -1;
-    LossScaleState loss_scale = {};
-  } begin;
-  std::string bytes;
-  if (rank() == 0) {
-    const auto info = read_info(fs::path(member.restore_from()) / "checkpoint.json");
-    begin = {info.epoch, info.loss_scale.value_or(LossScaleState{})};
-    bytes.assign(reinterpret_cast<const char*>(&begin), sizeof begin);
-  }
-  bytes = broadcast_bytes(communicator(), std::move(bytes), device(), 0);
-  std::memcpy(&begin, bytes.data(), std::min(bytes.size(), sizeof begin));
-  impl_->epoch = begin.epoch;
-  if (impl_->scaler && begin.loss_scale.scale > 0) impl_->scaler->restore(begin.loss_scale);
+  auto files = rank() == 0 ? std::make_unique<SavedFiles>(member.restore_from()) : nullptr;
+  auto& comm = communicator();
+  impl_->restoring = std::make_unique<Restoring>(member.restore_from(), std::move(files), comm,
+                                                 impl_->communicators.control());
+  const auto& from = impl_->restoring->manifest();
+  impl_->epoch = from.epoch;
+  if (impl_->scaler && from.loss_scale) impl_->scaler->restore(*from.loss_scale);
 }
 
 Context::~Context() = default;
@@ -175,15 +171,12 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
   auto& models = impl_->models;
   const auto known = std::find_if(models.begin(), models.end(),
                                   [&](auto& each) { return each.module.lock() == module; });
-  const auto& from = impl_->member.restore_from();
   if (known != models.end() && impl_->gathering)
     impl_->gathering->dissolve(values_of(std::exchange(known->cut, {})));
   module->to(device());
   if (known == models.end() && impl_->masters) impl_->masters->widen(*module, living_models());
-  if (known == models.end() && rank() == 0 && !from.empty()) {
-    check_has(from, "model", &CheckpointInfo::models, models.size());
-    load_module(*module, from / fmt::format("model{}.pt", models.size()), device());
-  }
+  if (known == models.end() && impl_->restoring)
+    impl_->restoring->load_model(*module, models.size());
   PreparedModel prepared{.module = module};
   average_gradients(prepared, *module);
   // Where that throws, what there was of it stays, and says in backward what has changed; but of
@@ -248,7 +241,7 @@ detail::Preparation Context::prepare_optimizer(torch::optim::Optimizer& optimize
   const bool has_parts = train::has_parts(impl_->options);
   const auto* kind = OptimizerKind::of(optimizer);
   if (has_parts && kind == nullptr) {
-    const auto name = c10::demangle(typeid(optimizer).name());
+    const auto name = OptimizerKind::name_of(optimizer);
     throw std::invalid_argument(
         impl_->options.zero.stage > 0
             ? fmt::format("ZeRO cannot cut the state of a {}: ContextOptions::zero is for {}; use "
@@ -263,8 +256,10 @@ detail::Preparation Context::prepare_optimizer(torch::optim::Optimizer& optimize
         "an LBFGS computes the loss several times in each step, and MixedPrecision::Type::Float16 "
         "looks at the gradients of one: use BFloat16, or another optimizer");
   }
-  restore_optimizer(optimizer);
+  const auto number = static_cast<std::size_t>(impl_->optimizers++);
+  if (impl_->restoring) restore_options(optimizer, number);
   auto shards = has_parts ? cut_optimizer(*kind, optimizer) : nullptr;
+  if (impl_->restoring) impl_->restoring->load_state(optimizer, shards.get(), number);
   if (!impl_->scaler) return {.shards = std::move(shards)};
   communicator();
   auto scaling =
@@ -303,10 +298,19 @@ std::vector<std::shared_ptr<torch::nn::Module>> Context::living_models() const {
   return models;
 }
 
-std::vector<MasterWeight> Context::whole_masters(const std::vector<at::Tensor>& parameters) {
-  if (!impl_->masters) return {};
-  return consolidated_masters(parameters, *impl_->masters, impl_->have_masters,
-                              impl_->communicators);
+/// The optimizers with master weights that live on all ranks. A collective.
+std::vector<std::shared_ptr<OptimizerParts>> Context::with_masters() const {
+  std::vector<std::shared_ptr<OptimizerParts>> parts;
+  for (const auto& each : impl_->have_masters) parts.push_back(each.lock());
+  if (parts.empty()) return parts;  // and the communicators may not be made
+  std::vector<std::int64_t> live(parts.size());
+  std::ranges::transform(parts, live.begin(), [](const auto& each) { return each ? 1 : 0; });
+  if (world_size() > 1) impl_->communicators.control().all_reduce(std::span(live), ReduceOp::Min);
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    if (live[i] == 0) parts[i] = nullptr;
+  }
+  std::erase(parts, nullptr);
+  return parts;
 }
 
 at::Tensor Context::scaled(const at::Tensor& loss) {
@@ -338,16 +342,10 @@ double Context::clip_grad_norm(torch::optim::Optimizer& optimizer, double max_no
   return torch::nn::utils::clip_grad_norm_(parameters, max_norm);
 }
 
-void Context::restore_optimizer(torch::optim::Optimizer& optimizer) {
-  const int number = impl_->optimizers++;
-  const auto& from = impl_->member.restore_from();
-  if (from.empty()) return;
-  if (rank() == 0)
-    check_has(from, "optimizer", &CheckpointInfo::optimizers, static_cast<std::size_t>(number));
-  const auto bytes = rank() == 0 ? read_file(from / fmt::format("optimizer{}.pt", number)) : "";
+void Context::restore_options(torch::optim::Optimizer& optimizer, std::size_t number) {
   std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> own;
   for (const auto& group : optimizer.param_groups()) own.push_back(group.options().clone());
-  load_optimizer(optimizer, broadcast_bytes(communicator(), bytes, device(), 0), device());
+  impl_->restoring->load_options(optimizer, number, parameter_names(), device());
   if (!impl_->member.reconfigured()) return;
   // The checkpoint has the options of who wrote it. The function has just made the optimizer with
   // those of its configuration.
@@ -355,7 +353,8 @@ void Context::restore_optimizer(torch::optim::Optimizer& optimizer) {
     optimizer.param_groups()[group].set_options(std::move(own[group]));
 }
 
-/// Before ranks wait for each other elsewhere: one may still need parameters of which others have parts.
+/// Before ranks wait for each other elsewhere: one may still need parameters of which others have
+/// parts.
 void Context::meet() {
   if (impl_->gathering) impl_->gathering->meet();
 }
@@ -415,36 +414,70 @@ Loader Context::loader(const Dataset& data, std::int64_t batch, int epoch,
 }
 
 Verdict Context::report(const Metrics& metrics, const Checkpoint& checkpoint) {
+  if (!checkpoint.directory.empty()) impl_->kept->check(metrics);
   meet();
   const auto verdict = impl_->member.report(metrics, checkpoint.directory);
   impl_->stopped = impl_->stopped || verdict == Verdict::Stop;
+  if (checkpoint.directory.empty()) return verdict;
+  for (const auto& old : impl_->kept->add(checkpoint.directory, metrics)) remove_checkpoint(old);
   return verdict;
 }
 
-Checkpoint Context::write_checkpoint(
-    const std::vector<std::shared_ptr<torch::nn::Module>>& models,
-    const std::vector<const torch::optim::Optimizer*>& optimizers) {
+/// Of all parameters that the context knows, for people.
+std::unordered_map<const void*, std::string> Context::parameter_names() const {
+  std::unordered_map<const void*, std::string> names;
+  for (const auto& model : living_models()) {
+    for (const auto& [name, tensor] : layout_of(*model).parameters)
+      names.emplace(tensor.unsafeGetTensorImpl(), name);
+  }
+  return names;
+}
+
+CheckpointSave Context::save(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
+                             const std::vector<const torch::optim::Optimizer*>& optimizers,
+                             bool copies) {
   if (impl_->scaler) {
     for (const auto* optimizer : optimizers) scaling_of(*optimizer);  // throws
   }
+  std::vector<OptimizerParts*> parts;
+  for (const auto* optimizer : optimizers) parts.push_back(parts_of(*optimizer, impl_->options));
   const auto& storage = impl_->member.storage();
-  if (storage.empty()) return {};
+  if (storage.empty()) return CheckpointSave(nullptr);
   meet();
-  ConsolidatedState state(models, optimizers, rank());
-  state.gather_optimizers(impl_->options);
-  const auto masters = whole_masters(state.parameters());
-  if (impl_->gathering) state.gather_parameters(*impl_->gathering, cut_values(state.parameters()));
-  if (rank() != 0) return {};
-  if (impl_->masters) state.show_masters(masters);
-  PendingCheckpoint pending(storage);
-  state.save(pending);
-  write_info({.epoch = impl_->epoch,
-              .models = static_cast<int>(models.size()),
-              .optimizers = static_cast<int>(optimizers.size()),
-              .world_size = world_size(),
-              .loss_scale = impl_->scaler ? std::optional(impl_->scaler->state()) : std::nullopt},
-             pending.file("checkpoint.json"));
-  return {pending.commit()};
+  RankPart own(rank(), copies);
+  for (const auto* each : parts) {
+    if (each != nullptr) own.add_cut(each->flats());
+  }
+  for (const auto& model : impl_->models) own.add_cut(values_of(model.cut));
+  if (impl_->masters) {
+    for (const auto& each : with_masters()) own.add_cut(each->flats());
+    own.write_float32(*impl_->masters);
+  }
+  own.manifest().epoch = impl_->epoch;
+  own.manifest().ranks = world_size();
+  own.manifest().zero_stage = impl_->options.zero.stage;
+  if (impl_->scaler) own.manifest().loss_scale = impl_->scaler->state();
+  for (const auto& model : models) own.add_model(*model);
+  const auto names = parameter_names();
+  for (std::size_t i = 0; i < optimizers.size(); ++i)
+    own.add_optimizer(*optimizers[i], parts[i], names);
+  return CheckpointSave(
+      saver().begin({.manifest = std::move(own.manifest()), .files = std::move(own.files())}));
+}
+
+Saver& Context::saver() {
+  auto& made = impl_->saver;
+  if (made) return *made;
+  const auto& options = impl_->options;
+  std::unique_ptr<Communicator> between;
+  if (world_size() > 1) {
+    // Ranks wait for each other's disks, which is no hang.
+    between = make_host_communicator(
+        impl_->member.gang(),
+        {.name = kForCheckpoints, .timeout = options.timeout, .warn_after = {}});
+  }
+  made = std::make_unique<Saver>(impl_->member.storage(), std::move(between), options.timeout);
+  return *made;
 }
 
 }  // namespace troupe::train

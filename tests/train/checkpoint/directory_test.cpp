@@ -12,37 +12,22 @@
 
 #include <troupe/errors.hpp>
 
+#include "checkpoint/small_checkpoint.hpp"
 #include "support/scratch.hpp"
 
-using troupe::testing::Scratch;
+using namespace troupe::testing;
 using troupe::train::latest_checkpoint;
 using troupe::train::PendingCheckpoint;
 namespace fs = std::filesystem;
-
-namespace {
-
-void write(const fs::path& file, const std::string& text) { std::ofstream(file) << text; }
-
-std::string read(const fs::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::size_t entries(const fs::path& folder) {
-  return static_cast<std::size_t>(
-      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
-}
-
-}  // namespace
 
 TEST_CASE("a checkpoint appears under its number when it is committed", "[train][checkpoint]") {
   const Scratch storage;
   for (const auto* expected : {"checkpoint_000000", "checkpoint_000001"}) {
     PendingCheckpoint pending(storage.path());
-    write(pending.file("model0.pt"), expected);
+    write(pending.file("checkpoint.json"), expected);
     CHECK(latest_checkpoint(storage.path()).filename() != expected);
     CHECK(pending.commit().filename() == expected);
-    CHECK(read(latest_checkpoint(storage.path()) / "model0.pt") == expected);
+    CHECK(content_of(latest_checkpoint(storage.path()) / "checkpoint.json") == expected);
   }
   CHECK(entries(storage.path()) == 2);
 }
@@ -53,22 +38,26 @@ TEST_CASE(
   const Scratch storage;
   {
     PendingCheckpoint good(storage.path());
-    write(good.file("model0.pt"), "good");
+    write(good.file("checkpoint.json"), "good");
     good.commit();
   }
   const auto child = ::fork();
   if (child == 0) {
     PendingCheckpoint half(storage.path());
-    write(half.file("model0.pt"), "ha");
+    write(half.file("checkpoint.json"), "ha");
     ::kill(::getpid(), SIGKILL);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   REQUIRE(WIFSIGNALED(status));
   CHECK(entries(storage.path()) == 2);
-  CHECK(read(latest_checkpoint(storage.path()) / "model0.pt") == "good");
+  CHECK(content_of(latest_checkpoint(storage.path()) / "checkpoint.json") == "good");
 
   fs::create_directory(storage.path() / "checkpoint_000000.tmp");  // of one more such writer
+  {
+    const PendingCheckpoint not_alone(storage.path(), false);
+    CHECK(entries(storage.path()) == 4);
+  }
   PendingCheckpoint next(storage.path());
   write(next.file("optimizer0.pt"), "new");
   const auto committed = next.commit();
@@ -81,7 +70,7 @@ TEST_CASE("a checkpoint that is given up leaves nothing", "[train][checkpoint]")
   const Scratch storage;
   {
     PendingCheckpoint pending(storage.path());
-    write(pending.file("model0.pt"), "never mind");
+    write(pending.file("checkpoint.json"), "never mind");
   }
   CHECK(entries(storage.path()) == 0);
   CHECK(latest_checkpoint(storage.path()).empty());

@@ -74,7 +74,7 @@ TEST_CASE(
         })) == "");
   const auto checkpoint = latest_checkpoint(first);
   CHECK(checkpoint.filename() == "checkpoint_000002");
-  CHECK(fs::exists(checkpoint / "model0.pt"));
+  CHECK(fs::exists(checkpoint / "model0_rank0.safetensors"));
 
   CHECK(failures(ForkedGang::on_one_node(ranks_later).run([&](GangContext& gang) {
           TestMember unbroken(gang);
@@ -130,7 +130,7 @@ TEST_CASE("without storage a checkpoint is empty and costs nothing",
         })) == "");
 }
 
-TEST_CASE("a checkpoint of another model is refused with its file",
+TEST_CASE("a checkpoint of another model is refused with the first difference",
           "[train][context][checkpoint]") {
   const Scratch storage;
   const auto outcomes = ForkedGang::on_one_node(1).run([&](GangContext& gang) {
@@ -142,7 +142,9 @@ TEST_CASE("a checkpoint of another model is refused with its file",
     Context again(other);
     again.prepare(Net(std::vector<std::int64_t>{4, 8, 2}));
   });
-  CHECK_THAT(outcomes[0].message, Catch::Contains("model0.pt into the model"));
+  CHECK_THAT(outcomes[0].message,
+             Catch::Contains("checkpoint_000000 is of another model: 'layer0.weight' has the shape "
+                             "[8, 4] in the model and [2, 4] in the checkpoint"));
 }
 
 TEST_CASE("an optimizer that a checkpoint does not have is told with what it has",

@@ -312,14 +312,14 @@ TEST_CASE("a checkpoint of modules that have prepared ones in them, or are in on
           torch::nn::ModuleDict read;
           read->register_module("first", Net(kWidths, 1).ptr());
           read->register_module("second", Net(kWidths, 1).ptr());
-          torch::load(read, made / "model0.pt");
+          troupe::train::load(read, made);
           const Net first_made(kWidths, 5), second_made(kWidths, 6);
           auto expected = first_made->parameters();
           for (const auto& parameter : second_made->parameters()) expected.push_back(parameter);
           expect_same(read->parameters(), expected, 0, "both models");
           torch::nn::Linear layer(kWidths[1], kWidths[2]);
           layer->to(torch::kFloat64);
-          torch::load(layer, made / "model1.pt");
+          troupe::train::load(layer, made, 1);
           expect(torch::equal(layer->weight, first_made->layers[1]->weight), "a layer");
         })) == "");
 }

@@ -328,7 +328,7 @@ TEST_CASE("what would leave ZeRO's parts of an optimizer is refused", "[train][z
                torch::serialize::OutputArchive archive;
                optimizer.save(archive);
              }),
-             Contains("use ctx.checkpoint(model, optimizer), which collects the whole state"));
+             Contains("use ctx.checkpoint(model, optimizer), in which each rank writes its part"));
   CHECK_THAT(error_of([](Context& ctx) {
                auto net = ctx.prepare(Net(kWidths, 5));
                auto optimizer = ctx.prepare(adam(net));

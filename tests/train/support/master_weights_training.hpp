@@ -13,6 +13,7 @@
 #include <torch/serialize.h>
 
 #include "checkpoint/directory.hpp"
+#include "checkpoint/restoring/saved_files.hpp"
 #include "support/net.hpp"
 #include "support/precision_training.hpp"
 #include "support/small_training.hpp"
@@ -121,10 +122,14 @@ inline std::vector<torch::Tensor> whole_values(Context& ctx, Net& net) {
   return values_of(net);
 }
 
-/// The parameters in the newest checkpoint. LibTorch's load fails where they are not of float32.
+/// The parameters in the newest checkpoint, in which they are of float32.
 inline std::vector<torch::Tensor> saved_in(const fs::path& storage) {
+  const auto newest = latest_checkpoint(storage);
+  const train::SavedFiles files(newest);
+  for (const auto& [name, tensor] : files.manifest().models[0].tensors)
+    expect(name_of(tensor.type) == "F32", name + " is of float32 in a checkpoint");
   auto net = float_net();
-  torch::load(net, latest_checkpoint(storage) / "model0.pt");
+  train::load(net, newest);
   return values_of(net);
 }
 
@@ -133,8 +138,6 @@ inline void expect_saved(const Context& ctx, const fs::path& storage,
                          const std::vector<torch::Tensor>& values, double tolerance = 0) {
   if (ctx.rank() != 0) return;
   const auto saved = saved_in(storage);
-  for (const auto& value : saved)
-    expect(value.scalar_type() == torch::kFloat32, "a checkpoint is of float32");
   expect_same(saved, values, tolerance, "the values in the checkpoint");
 }
 

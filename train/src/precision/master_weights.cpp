@@ -15,11 +15,6 @@
 namespace troupe::train {
 namespace {
 
-bool is_small(const at::Tensor& tensor) {
-  return tensor.defined() &&
-         (tensor.scalar_type() == at::kBFloat16 || tensor.scalar_type() == at::kHalf);
-}
-
 bool normalizes_batches(const torch::nn::Module& module) {
   using namespace torch::nn;
   return module.as<BatchNorm1dImpl>() != nullptr || module.as<BatchNorm2dImpl>() != nullptr ||
@@ -27,6 +22,11 @@ bool normalizes_batches(const torch::nn::Module& module) {
 }
 
 }  // namespace
+
+bool is_small(const at::Tensor& tensor) {
+  return tensor.defined() &&
+         (tensor.scalar_type() == at::kBFloat16 || tensor.scalar_type() == at::kHalf);
+}
 
 InitialMasters::InitialMasters(MixedPrecision::Type type) : type_(scalar_type_of(type)) {
   if (type != MixedPrecision::Type::Float32) return;
@@ -92,25 +92,6 @@ void InitialMasters::narrow(const torch::nn::Module& module) {
 at::Tensor InitialMasters::find(const at::Tensor& parameter) const {
   const auto found = kept_.find(parameter.unsafeGetTensorImpl());
   return found == kept_.end() ? at::Tensor() : found->second.value;
-}
-
-SavedInFloat32::SavedInFloat32(const std::vector<at::Tensor>& parameters,
-                               const std::vector<MasterWeight>& masters) {
-  const at::NoGradGuard no_grad;
-  std::unordered_map<const void*, at::Tensor> found;
-  for (const auto& [parameter, value] : masters)
-    found.insert_or_assign(parameter.unsafeGetTensorImpl(), value);
-  for (const auto& parameter : parameters) {
-    if (!is_small(parameter)) continue;
-    const auto rounded = parameter.detach().to(at::kCPU);
-    auto value = rounded.to(at::kFloat);
-    const auto master = found.find(parameter.unsafeGetTensorImpl());
-    if (master != found.end()) {
-      value.copy_(master->second);
-      take_written(value, rounded);
-    }
-    shown_.show(parameter, value);
-  }
 }
 
 void take_written(at::Tensor& master, const at::Tensor& value) {

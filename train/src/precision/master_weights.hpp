@@ -2,14 +2,11 @@
 
 #include <memory>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include <troupe/train/mixed_precision.hpp>
-
-#include "parallel/shown_memory.hpp"
 
 namespace torch::nn {
 class Module;
@@ -19,8 +16,8 @@ class Module;
 /// (Micikevicius et al., "Mixed Precision Training", ICLR 2018, section 3.1).
 namespace troupe::train {
 
-/// A parameter and its value in float32, of the same size.
-using MasterWeight = std::pair<at::Tensor, at::Tensor>;
+/// Whether the tensor is of bfloat16 or float16.
+bool is_small(const at::Tensor& tensor);
 
 /// What the models of a Context were before their parameters became smaller, until an optimizer that is
 /// prepared has its part of it.
@@ -53,19 +50,6 @@ class InitialMasters {
   };
   const at::ScalarType type_;
   std::unordered_map<const void*, Kept> kept_;
-};
-
-/// Parameters of a smaller type are of float32 while this lives, in main memory: with the last of the
-/// master weights given for it, as far as nobody has written to the parameter, and else with its own
-/// values. For what reads their memory without an operator, as LibTorch's archives do. Hooks on the
-/// parameters stay.
-class SavedInFloat32 {
- public:
-  SavedInFloat32(const std::vector<at::Tensor>& parameters,
-                 const std::vector<MasterWeight>& masters);
-
- private:
-  ShownMemory shown_;
 };
 
 /// `master`, but for elements whose rounding is not what `value` has: those have been written, and

@@ -22,12 +22,6 @@ namespace {
       fmt::format("safetensors cannot have the tensor '{}': {}", config::printable(name), why));
 }
 
-/// Whether bytes of a file can be read into the tensor's memory as they are.
-bool is_plain(const at::Tensor& tensor, at::ScalarType of_file) {
-  return tensor.scalar_type() == of_file && tensor.is_cpu() && tensor.is_contiguous() &&
-         !tensor.is_conj() && !tensor.is_neg();
-}
-
 /// Whether elements may lie on each other: in the order of the strides, a step in one dimension
 /// must lead behind all that the dimensions before it reach.
 bool may_overlap(const at::Tensor& tensor) {
@@ -59,6 +53,11 @@ std::string why_no_values(const at::Tensor& tensor) {
   if (tensor.is_quantized()) return "it is quantized; use its dequantize()";
   if (tensor.is_meta()) return "it is on the device meta, and has no values";
   return "";
+}
+
+bool is_plain(const at::Tensor& tensor, at::ScalarType of_file) {
+  return tensor.scalar_type() == of_file && tensor.is_cpu() && tensor.is_contiguous() &&
+         !tensor.is_conj() && !tensor.is_neg();
 }
 
 std::string why_not_writable(const at::Tensor& tensor) {

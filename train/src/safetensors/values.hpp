@@ -19,6 +19,9 @@ std::string why_no_values(const at::Tensor& tensor);
 /// Why nothing can be read into the tensor. Empty: it can.
 std::string why_not_writable(const at::Tensor& tensor);
 
+/// Whether bytes of a file, of values of this type, can be read into the tensor's memory as they are.
+bool is_plain(const at::Tensor& tensor, at::ScalarType of_file);
+
 /// The entry of a tensor that has no place yet. Throws std::invalid_argument, naming the tensor,
 /// for one that the format has no place for.
 Entry entry_of(const std::string& name, const at::Tensor& tensor);

@@ -239,11 +239,32 @@ at::Tensor Flat::in_order(std::size_t parameter, const at::Tensor& tensor) const
   return in_memory_order(copy);
 }
 
-at::Tensor Flat::cut_out(std::size_t parameter, const at::Tensor& elements) const {
+std::vector<std::int64_t> Flat::strides_of(std::size_t parameter) const {
   const auto& place = places_[parameter];
-  return elements.narrow(0, partition_.offsets[parameter], place.numel())
-      .clone()
-      .as_strided(place.sizes(), place.strides());
+  return place.is_contiguous() ? std::vector<std::int64_t>() : place.strides().vec();
+}
+
+at::Tensor Flat::saved_values(std::size_t piece, const InitialMasters* initial) const {
+  const at::NoGradGuard no_grad;
+  const auto& [parameter, first, count] = pieces_[piece];
+  const auto& tensor = parameters_[parameter].tensor;
+  const auto cut = [&, from = first, elements = count](const at::Tensor& whole) {
+    return in_order(parameter, whole).narrow(0, from, elements);
+  };
+  const auto here = holds_part() && is_whole() ? own_in_values() : own_;
+  const auto at = partition_.offsets[parameter] + first - rank_ * partition_.part;
+  const auto values = is_in_place(parameter) ? here.narrow(0, at, count) : cut(tensor);
+  at::Tensor master;
+  if (masters_.defined()) {
+    master = piece_tensors_[piece].detach().clone();
+  } else if (initial != nullptr && is_small(values)) {
+    const auto value = initial->find(tensor);
+    master = value.defined() ? cut(value).clone() : values.to(at::kFloat);
+  } else {
+    return values;
+  }
+  take_written(master, values);
+  return master;
 }
 
 }  // namespace troupe::train

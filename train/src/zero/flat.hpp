@@ -17,6 +17,7 @@
 namespace troupe::train {
 
 class GradientShard;
+class InitialMasters;
 
 /// Parameters of one type and device, whose values lie in one buffer, so that one all-gather brings
 /// what the other ranks have updated. Lives in one rank's process; not thread-safe.
@@ -59,8 +60,13 @@ class Flat {
   /// `value_of` has for a parameter, or the parameter itself where that is undefined. Those of an
   /// earlier call stay while somebody has what it returned. -> to be kept as long as they are used
   std::shared_ptr<void> keep_masters(const std::function<at::Tensor(const at::Tensor&)>& value_of);
-  /// This rank's part in float32, as the last update left it; undefined without master weights.
-  const at::Tensor& masters() const { return masters_; }
+
+  /// What a checkpoint has of a piece: its master weights, as far as nobody has written to the parameter
+  /// since, and else the values, one behind the other. `initial`: float32 is wanted also where this has
+  /// no master weights, with these values; nullptr: the parameter's type. No operator uses the parameter.
+  at::Tensor saved_values(std::size_t piece, const InitialMasters* initial) const;
+  /// Of the order in which the buffer has the parameter's elements; empty: row by row.
+  std::vector<std::int64_t> strides_of(std::size_t parameter) const;
 
   bool holds_part() const { return memory_ != nullptr; }
   /// Whether the values of all ranks are here.
@@ -100,8 +106,6 @@ class Flat {
   /// The elements of a tensor that is as large as the parameter, in the order in which the buffer has
   /// those of the parameter.
   at::Tensor in_order(std::size_t parameter, const at::Tensor& tensor) const;
-  /// The reverse: those of a parameter, of elements of the buffer, as a tensor like the parameter with memory of its own.
-  at::Tensor cut_out(std::size_t parameter, const at::Tensor& elements) const;
 
  private:
   static void gather(Communicator& communicator, const at::Tensor& own, const at::Tensor& into);

@@ -2,16 +2,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <troupe/train/checkpoint.hpp>
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/context_options.hpp>
 #include <troupe/train/loader.hpp>
@@ -28,15 +29,11 @@ class Optimizer;
 
 namespace troupe::train {
 
-/// A committed checkpoint, on rank 0; empty elsewhere, and where the run has no storage.
-struct Checkpoint {
-  std::filesystem::path directory;
-};
-
 struct CutBucket;
 class Flat;
 class OptimizerKind;
 class OptimizerParts;
+class Saver;
 
 namespace detail {
 template <class M>
@@ -220,24 +217,33 @@ class Context {
   Verdict report(const Metrics& metrics, const Checkpoint& checkpoint = {});
 
   /// Writes models and optimizers, in the order given, and the epoch, into
-  /// <storage>/checkpoint_<number> on rank 0, where it appears whole or not at all. Other ranks,
-  /// and runs without storage, write nothing and do not wait; with ZeRO they send rank 0 their
-  /// parts of the optimizers' state, and with stage 3 of the parameters, for which rank 0 needs
-  /// memory. A run that continues from the checkpoint prepares models and optimizers in the same
-  /// order, with any number of ranks and any stage of ZeRO. Throws std::logic_error, with ZeRO
-  /// or master weights, for an optimizer that is not what prepare() returned.
+  /// <storage>/checkpoint_<number>, where it appears whole or not at all. A collective: each rank
+  /// writes the parts of parameters and of the optimizers' state that it alone has, and rank 0 what
+  /// all ranks have. A rank that does not see rank 0's directory, on another node, sends it its
+  /// part. Rank 0 returns once the checkpoint is committed, and others once they have written their
+  /// part. Runs without storage write nothing.
+  ///
+  /// Where a file cannot be written the training goes on: the reason is logged, and is in
+  /// Checkpoint::error. A run that continues from the checkpoint prepares models and optimizers in
+  /// the same order, with any number of ranks and any stage of ZeRO. Throws troupe::Error
+  /// where the storage cannot be made; std::invalid_argument for a tensor that the format has no
+  /// place for; std::logic_error, with ZeRO or master weights, for an
+  /// optimizer that is not what prepare() returned.
   template <class... T>
   Checkpoint checkpoint(const T&... parts) {
-    std::vector<std::shared_ptr<torch::nn::Module>> models;
-    std::vector<const torch::optim::Optimizer*> optimizers;
-    auto sort = [&]<class P>(const P& part) {
-      if constexpr (detail::OptimizerLike<P>)
-        optimizers.push_back(&part);
-      else
-        models.push_back(detail::module_of(part));
-    };
-    (sort(parts), ...);
-    return write_checkpoint(models, optimizers);
+    return save(/*copies=*/false, parts...).wait();
+  }
+  /// The same, but returns once this rank's part is copied to main memory, and a thread writes it
+  /// while the training goes on; the copy is freed then. A save that is still in flight is waited
+  /// for first, and so it is when the context ends; where the function ends by an exception it is
+  /// given up. A checkpoint counts once it is reported:
+  ///
+  ///     auto saving = ctx.begin_checkpoint(model, optimizer);
+  ///     ... the next epoch ...
+  ///     ctx.report(metrics_of_the_epoch_before, saving.wait());
+  template <class... T>
+  CheckpointSave begin_checkpoint(const T&... parts) {
+    return save(/*copies=*/true, parts...);
   }
 
  private:
@@ -254,12 +260,26 @@ class Context {
   std::shared_ptr<OptimizerParts> cut_optimizer(const OptimizerKind& kind,
                                                 torch::optim::Optimizer& optimizer);
   std::vector<std::shared_ptr<torch::nn::Module>> living_models() const;
-  std::vector<std::pair<at::Tensor, at::Tensor>> whole_masters(
-      const std::vector<at::Tensor>& parameters);
-  void restore_optimizer(torch::optim::Optimizer& optimizer);
+  std::vector<std::shared_ptr<OptimizerParts>> with_masters() const;
+  void restore_options(torch::optim::Optimizer& optimizer, std::size_t number);
   void count_unsynchronized(int guards);
-  Checkpoint write_checkpoint(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
-                              const std::vector<const torch::optim::Optimizer*>& optimizers);
+  std::unordered_map<const void*, std::string> parameter_names() const;
+  Saver& saver();
+  CheckpointSave save(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
+                      const std::vector<const torch::optim::Optimizer*>& optimizers, bool copies);
+  template <class... T>
+  CheckpointSave save(bool copies, const T&... parts) {
+    std::vector<std::shared_ptr<torch::nn::Module>> models;
+    std::vector<const torch::optim::Optimizer*> optimizers;
+    auto sort = [&]<class P>(const P& part) {
+      if constexpr (detail::OptimizerLike<P>)
+        optimizers.push_back(&part);
+      else
+        models.push_back(detail::module_of(part));
+    };
+    (sort(parts), ...);
+    return save(models, optimizers, copies);
+  }
   bool begin_epoch(int epoch);
 
   std::unique_ptr<Impl> impl_;

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <typeinfo>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -47,6 +48,12 @@ struct Preparation {
 class AnyPreparedOptimizer {
  public:
   explicit AnyPreparedOptimizer(Preparation preparation) : preparation_(std::move(preparation)) {}
+  virtual ~AnyPreparedOptimizer() = default;
+  AnyPreparedOptimizer(AnyPreparedOptimizer&&) = default;
+  AnyPreparedOptimizer& operator=(AnyPreparedOptimizer&&) = default;
+
+  /// Of the optimizer that was prepared.
+  virtual const std::type_info& plain_type() const = 0;
   OptimizerShards* shards() const { return preparation_.shards.get(); }
   GradientScaling* scaling() const { return preparation_.scaling.get(); }
 
@@ -76,6 +83,8 @@ class PreparedOptimizer final : public O, public detail::AnyPreparedOptimizer {
  public:
   PreparedOptimizer(O optimizer, detail::Preparation preparation)
       : O(std::move(optimizer)), AnyPreparedOptimizer(std::move(preparation)) {}
+
+  const std::type_info& plain_type() const override { return typeid(O); }
 
   /// A collective with ZeRO, and with MixedPrecision::Type::Float16: every rank calls it, after the backward whose gradients it applies.
   /// Throws the errors of the communicator; std::logic_error, naming the parameter, if the optimizer

@@ -1,10 +1,14 @@
 #include "zero/optimizer/optimizer_kind.hpp"
 
 #include <typeinfo>
+#include <utility>
 
+#include <c10/util/Type.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
+
+#include <troupe/train/prepared_optimizer.hpp>
 
 namespace troupe::train {
 namespace {
@@ -35,10 +39,11 @@ void write_state(State& to, const ElementState& from) {
 template <class Optimizer, class Options, class State>
 class Kind final : public OptimizerKind {
  public:
-  explicit Kind(const char* name) : name_(name), tensors_(read_state(State()).tensors.size()) {}
+  Kind(const char* name, std::vector<std::string> tensors)
+      : name_(name), tensors_(std::move(tensors)) {}
 
   std::string name() const override { return name_; }
-  std::size_t tensors() const override { return tensors_; }
+  std::vector<std::string> tensor_names() const override { return tensors_; }
   ElementState read(const optim::OptimizerParamState& state) const override {
     return read_state(static_cast<const State&>(state));
   }
@@ -54,20 +59,34 @@ class Kind final : public OptimizerKind {
 
  private:
   const char* name_;
-  std::size_t tensors_;
+  std::vector<std::string> tensors_;
 };
+
+/// Of the optimizer, or of what was prepared.
+const std::type_info& plain_type_of(const optim::Optimizer& optimizer) {
+  const auto* prepared = dynamic_cast<const detail::AnyPreparedOptimizer*>(&optimizer);
+  return prepared != nullptr ? prepared->plain_type() : typeid(optimizer);
+}
 
 }  // namespace
 
 const OptimizerKind* OptimizerKind::of(const optim::Optimizer& optimizer) {
-  static const Kind<optim::Adam, optim::AdamOptions, optim::AdamParamState> adam("Adam");
-  static const Kind<optim::AdamW, optim::AdamWOptions, optim::AdamWParamState> adamw("AdamW");
-  static const Kind<optim::SGD, optim::SGDOptions, optim::SGDParamState> sgd("SGD");
-  const auto& type = typeid(optimizer);
+  static const std::vector<std::string> moments{"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+  static const Kind<optim::Adam, optim::AdamOptions, optim::AdamParamState> adam("Adam", moments);
+  static const Kind<optim::AdamW, optim::AdamWOptions, optim::AdamWParamState> adamw("AdamW",
+                                                                                     moments);
+  static const Kind<optim::SGD, optim::SGDOptions, optim::SGDParamState> sgd("SGD",
+                                                                             {"momentum_buffer"});
+  const auto& type = plain_type_of(optimizer);
   if (type == typeid(optim::Adam)) return &adam;
   if (type == typeid(optim::AdamW)) return &adamw;
   if (type == typeid(optim::SGD)) return &sgd;
   return nullptr;
+}
+
+std::string OptimizerKind::name_of(const optim::Optimizer& optimizer) {
+  const auto* kind = of(optimizer);
+  return kind != nullptr ? kind->name() : c10::demangle(plain_type_of(optimizer).name());
 }
 
 std::string OptimizerKind::known() { return "Adam, AdamW and SGD"; }

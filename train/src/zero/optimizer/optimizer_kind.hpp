@@ -29,12 +29,14 @@ class OptimizerKind {
   /// nullptr: not known to be such an optimizer. A class that a program has derived from a known one
   /// is not known.
   static const OptimizerKind* of(const torch::optim::Optimizer& optimizer);
+  /// "Adam", or the name of another class.
+  static std::string name_of(const torch::optim::Optimizer& optimizer);
   /// "Adam, AdamW and SGD"
   static std::string known();
 
   virtual std::string name() const = 0;
-  /// Of ElementState, for every parameter.
-  virtual std::size_t tensors() const = 0;
+  /// Of ElementState::tensors, for every parameter: the names that PyTorch has for them.
+  virtual std::vector<std::string> tensor_names() const = 0;
   virtual ElementState read(const torch::optim::OptimizerParamState& state) const = 0;
   virtual std::unique_ptr<torch::optim::OptimizerParamState> make(
       const ElementState& state) const = 0;

@@ -27,10 +27,8 @@ namespace detail {
 void refuse_to_save_part() {
   throw std::logic_error(
       "torch::save of an optimizer whose state is cut among the ranks (ContextOptions::zero), or "
-      "which "
-      "has values in float32 (mixed_precision.master_weights): use ctx.checkpoint(model, "
-      "optimizer), "
-      "which collects the whole state");
+      "which has values in float32 (mixed_precision.master_weights): use ctx.checkpoint(model, "
+      "optimizer), in which each rank writes its part");
 }
 
 at::Tensor loss_of(const std::function<at::Tensor()>& closure) {
@@ -115,22 +113,6 @@ class OptimizerParts::GradientsLent {
 
   OptimizerParts& parts_;
   const bool lends_;  // else there are copies, which stay until drop_copies()
-};
-
-/// What the ranks keep for each parameter of a buffer: one row for each of them.
-struct OptimizerParts::Kept {
-  std::size_t width;                // 1 + the kind's tensors
-  std::vector<std::int64_t> table;  // steps + 1, or 0 without state; 1 for each tensor there is
-
-  std::int64_t* row(std::size_t parameter) { return table.data() + parameter * width; }
-  bool has(std::size_t parameter, std::size_t tensor) const {
-    return table[parameter * width + 1 + tensor] != 0;
-  }
-  bool has(std::size_t tensor) const {
-    for (std::size_t at = 1 + tensor; at < table.size(); at += width)
-      if (table[at] != 0) return true;
-    return false;
-  }
 };
 
 OptimizerParts::OptimizerParts(const OptimizerKind& kind,
@@ -304,15 +286,18 @@ void OptimizerParts::cut_state(Optimizer& optimizer) {
   for (auto& part : parts_) {
     auto& flat = *part.flat;
     for (std::size_t i = 0; i < flat.parameters().size(); ++i) {
-      if (state_of(optimizer, flat.parameters()[i].tensor) != nullptr)
-        cut_state(optimizer, flat, i);
+      const auto& tensor = flat.parameters()[i].tensor;
+      const auto* whole = state_of(optimizer, tensor);
+      if (whole == nullptr) continue;
+      take_state(optimizer, flat, i, kind_.read(*whole));
+      optimizer.state().erase(tensor.unsafeGetTensorImpl());
     }
   }
 }
 
-void OptimizerParts::cut_state(Optimizer& optimizer, Flat& flat, std::size_t parameter) {
+void OptimizerParts::take_state(Optimizer& optimizer, Flat& flat, std::size_t parameter,
+                                const ElementState& whole) {
   const auto& [name, tensor] = flat.parameters()[parameter];
-  const auto whole = kind_.read(*state_of(optimizer, tensor));
   for (const auto& values : whole.tensors) {
     if (values.defined() && values.sizes() != tensor.sizes()) {
       throw std::logic_error(fmt::format(
@@ -332,114 +317,26 @@ void OptimizerParts::cut_state(Optimizer& optimizer, Flat& flat, std::size_t par
     }
     optimizer.state()[flat.piece_tensors()[i].unsafeGetTensorImpl()] = kind_.make(own);
   }
-  optimizer.state().erase(tensor.unsafeGetTensorImpl());
 }
 
-OptimizerParts::Kept OptimizerParts::kept_anywhere(const Optimizer& optimizer, const Flat& flat) {
-  Kept kept{.width = 1 + kind_.tensors(), .table = {}};
-  kept.table.assign(flat.parameters().size() * kept.width, 0);
-  for (std::size_t i = 0; i < flat.pieces().size(); ++i) {
-    const auto* state = state_of(optimizer, flat.piece_tensors()[i]);
-    if (state == nullptr) continue;
-    const auto read = kind_.read(*state);
-    auto* row = kept.row(flat.pieces()[i].parameter);
-    row[0] = read.steps + 1;
-    for (std::size_t t = 0; t < read.tensors.size(); ++t) row[1 + t] = read.tensors[t].defined();
-  }
-  if (is_cut_) control_.all_reduce(std::span(kept.table), ReduceOp::Max);
-  return kept;
-}
-
-at::Tensor OptimizerParts::part_of_state(const Optimizer& optimizer, const Flat& flat,
-                                         std::size_t tensor) const {
-  const auto& partition = flat.partition();
-  auto part = at::zeros({partition.part}, flat.options());
-  const auto from = flat.rank() * partition.part;
-  for (std::size_t i = 0; i < flat.pieces().size(); ++i) {
-    const auto& piece = flat.pieces()[i];
-    const auto* state = state_of(optimizer, flat.piece_tensors()[i]);
-    if (state == nullptr) continue;
-    const auto values = kind_.read(*state).tensors[tensor];
-    if (!values.defined()) continue;
-    part.narrow(0, partition.offsets[piece.parameter] + piece.first - from, piece.count)
-        .copy_(values);
-  }
-  return part;
-}
-
-/// On rank 0 that of all ranks, in main memory; undefined elsewhere.
-at::Tensor OptimizerParts::collect(const at::Tensor& part) {
-  if (!is_cut_) return control_.rank() == 0 ? part.to(at::kCPU) : at::Tensor();
-  const auto count = static_cast<std::size_t>(part.numel());
-  const auto type = data_type_of(part);
-  finish_writes(part);
-  if (control_.rank() != 0) {
-    communicator_.send(part.const_data_ptr(), count, type, 0);
-    return {};
-  }
-  auto all = at::empty({control_.size(), part.numel()}, part.options().device(at::kCPU));
-  all[0].copy_(part);
-  for (int rank = 1; rank < control_.size(); ++rank) {
-    auto received = at::empty_like(part);
-    communicator_.recv(received.data_ptr(), count, type, rank);
-    all[rank].copy_(received);
-  }
-  return all.view({-1});
-}
-
-std::vector<MasterWeight> OptimizerParts::whole_masters(const std::vector<at::Tensor>& parameters) {
-  std::unordered_set<const void*> wanted;
-  for (const auto& parameter : parameters) wanted.insert(parameter.unsafeGetTensorImpl());
-  std::vector<MasterWeight> found;
-  for (auto& part : parts_) {
-    const auto& flat = *part.flat;
-    const bool is_wanted = std::ranges::any_of(flat.parameters(), [&](const auto& parameter) {
-      return wanted.contains(parameter.tensor.unsafeGetTensorImpl());
-    });
-    if (!is_wanted || !flat.masters().defined()) continue;
-    const auto all = collect(flat.masters());
-    for (std::size_t i = 0; all.defined() && i < flat.parameters().size(); ++i)
-      found.emplace_back(flat.parameters()[i].tensor, flat.cut_out(i, all));
-  }
-  return found;
-}
-
-std::unique_ptr<Optimizer> OptimizerParts::whole(const Optimizer& optimizer) {
+bool OptimizerParts::take_state(Optimizer& optimizer, const at::Tensor& parameter,
+                                const ElementState& whole) {
   const at::NoGradGuard no_grad;
-  check_parameters(optimizer);
-  if (!is_cut_ && control_.rank() != 0) return nullptr;
-  auto whole = control_.rank() == 0 ? kind_.without_state(optimizer) : nullptr;
-  for (const auto& [name, tensor] : whole_) {
-    const auto* loaded = state_of(optimizer, tensor);
-    if (whole && loaded != nullptr)
-      whole->state()[tensor.unsafeGetTensorImpl()] = kind_.make(kind_.read(*loaded));
-  }
   for (auto& part : parts_) {
-    auto& flat = *part.flat;
-    const auto& parameters = flat.parameters();
-    auto kept = kept_anywhere(optimizer, flat);
-    std::vector<ElementState> states(parameters.size());
-    for (auto& state : states) state.tensors.resize(kind_.tensors());
-    for (std::size_t t = 0; t < kind_.tensors(); ++t) {
-      if (!kept.has(t)) continue;
-      const auto all = collect(part_of_state(optimizer, flat, t));
-      for (std::size_t i = 0; whole && i < parameters.size(); ++i) {
-        if (kept.has(i, t)) states[i].tensors[t] = flat.cut_out(i, all);
-      }
-    }
-    for (std::size_t i = 0; whole && i < parameters.size(); ++i) {
-      auto& state = whole->state()[parameters[i].tensor.unsafeGetTensorImpl()];
-      if (const auto* loaded = state_of(optimizer, parameters[i].tensor)) {
-        state = kind_.make(kind_.read(*loaded));  // which no step has cut yet
-      } else if (kept.row(i)[0] != 0) {
-        states[i].steps = kept.row(i)[0] - 1;
-        state = kind_.make(states[i]);
-      } else {
-        whole->state().erase(parameters[i].tensor.unsafeGetTensorImpl());
-      }
+    const auto& parameters = part.flat->parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (!parameters[i].tensor.is_same(parameter)) continue;
+      take_state(optimizer, *part.flat, i, whole);
+      return true;
     }
   }
-  return whole;
+  return false;
+}
+
+std::vector<std::shared_ptr<Flat>> OptimizerParts::flats() const {
+  std::vector<std::shared_ptr<Flat>> flats;
+  for (const auto& part : parts_) flats.push_back(part.flat);
+  return flats;
 }
 
 }  // namespace troupe::train

@@ -58,12 +58,12 @@ class OptimizerParts final : public detail::OptimizerShards {
 
   void step(torch::optim::Optimizer& optimizer, const std::function<void()>& update) override;
 
-  /// On rank 0 the optimizer with the state of all ranks, in main memory, as a rank of a run without
-  /// ZeRO has it; nullptr elsewhere. A collective. Rank 0 needs memory for the whole state.
-  std::unique_ptr<torch::optim::Optimizer> whole(const torch::optim::Optimizer& optimizer);
-  /// On rank 0 the master weights of the buffers that have some of these parameters, in main memory;
-  /// nothing elsewhere. A collective.
-  std::vector<MasterWeight> whole_masters(const std::vector<at::Tensor>& parameters);
+  /// The buffers that its parameters are in.
+  std::vector<std::shared_ptr<Flat>> flats() const;
+  /// This rank's part of a state that the optimizer has for a whole parameter. -> whether the parameter is
+  /// in one of the buffers; else nothing was done.
+  bool take_state(torch::optim::Optimizer& optimizer, const at::Tensor& parameter,
+                  const ElementState& whole);
 
   /// Whether clip_gradients() is to be asked: the gradients of a step are here, and not the parameters'.
   bool has_gradients() const { return cuts_gradients_ || has_copies_; }
@@ -85,18 +85,14 @@ class OptimizerParts final : public detail::OptimizerShards {
     std::shared_ptr<Flat> flat;
     std::shared_ptr<GradientShard> averages = {};  // nullptr: the parameters have whole gradients
   };
-  struct Kept;
 
   void add_parts(const CutModel& model, const std::unordered_map<const void*, std::size_t>& groups);
   void check_parameters(const torch::optim::Optimizer& optimizer) const;
   void check_gradients() const;
   std::vector<at::Tensor> gradients() const;
   void cut_state(torch::optim::Optimizer& optimizer);
-  void cut_state(torch::optim::Optimizer& optimizer, Flat& flat, std::size_t parameter);
-  Kept kept_anywhere(const torch::optim::Optimizer& optimizer, const Flat& flat);
-  at::Tensor part_of_state(const torch::optim::Optimizer& optimizer, const Flat& flat,
-                           std::size_t tensor) const;
-  at::Tensor collect(const at::Tensor& part);
+  void take_state(torch::optim::Optimizer& optimizer, Flat& flat, std::size_t parameter,
+                  const ElementState& whole);
 
   const OptimizerKind& kind_;
   const std::vector<std::vector<NamedTensor>> groups_;

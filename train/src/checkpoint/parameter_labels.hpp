@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace troupe::train {
+
+/// Of parameters, by their tensors.
+using ParameterNames = std::unordered_map<const void*, std::string>;
+
+/// What a checkpoint calls the parameters of each group of an optimizer: by their names, and by
+/// "#<group>.<number>" where they have none. A name that the optimizer has twice, of two models, has
+/// that behind it.
+std::vector<std::vector<std::string>> parameter_labels(const torch::optim::Optimizer& optimizer,
+                                                       const ParameterNames& names);
+
+/// Whether the label has a name.
+inline bool is_named(const std::string& label) { return !label.starts_with('#'); }
+
+}  // namespace troupe::train
