@@ -1,12 +1,15 @@
-"""What collective_bench, ddp_bench and zero_bench measure, with torch.distributed, DistributedDataParallel and ZeroRedundancyOptimizer:
-the program of a rank, for torchrun.
+"""What collective_bench, ddp_bench, zero_bench and checkpoint_bench measure, with torch.distributed, DistributedDataParallel,
+ZeroRedundancyOptimizer and torch.distributed.checkpoint: the program of a rank, for torchrun.
 
-usage: torch_train.py collective | ddp | zero [--gpu] [--smoke]; rank 0 prints JSON lines of the same form.
+usage: torch_train.py collective | ddp | zero | checkpoint [--gpu] [--smoke]; rank 0 prints JSON lines of the same form.
 """
 import argparse
 import gc
 import json
 import os
+import pathlib
+import shutil
+import tempfile
 import time
 
 import torch
@@ -233,9 +236,62 @@ def zero(device, gpu, smoke):
             gc.collect()  # what the models of the rows before have held is no part of the next row's peak
 
 
+def seconds_of(act):
+    """Of the slowest rank."""
+    dist.barrier()
+    began = time.perf_counter()
+    result = act()
+    dist.barrier()
+    return time.perf_counter() - began, result
+
+
+def checkpoint(device, gpu, smoke):
+    """Of a model under DistributedDataParallel with Adam, whose files torch.distributed.checkpoint makes durable as well."""
+    import torch.distributed.checkpoint as saved
+    from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+
+    name, widths, batch, _, rounds = list(cases_of(gpu, smoke))[-1]
+    make, loss = model_and_loss(widths, batch, device)
+    net = data_parallel(make())
+    optimizer = adam(net.parameters(), False)
+    step_of(net, loss, optimizer)()
+    folder = [tempfile.mkdtemp(prefix="troupe-checkpoint-")]
+    dist.broadcast_object_list(folder)
+    best = {}
+
+    def note(how, seconds):
+        best[how] = min(best.get(how, seconds), seconds)
+
+    def state():
+        model, state = get_state_dict(net, optimizer)
+        return {"model": model, "optimizer": state}
+
+    def load():
+        into = state()
+        saved.load(into, checkpoint_id=f"{folder[0]}/a0")
+        set_state_dict(net, optimizer, model_state_dict=into["model"], optim_state_dict=into["optimizer"])
+
+    for i in range(rounds):
+        note("save", seconds_of(lambda: saved.save(state(), checkpoint_id=f"{folder[0]}/a{i}"))[0])
+        dist.barrier()
+        began = time.perf_counter()
+        seconds, future = seconds_of(lambda: saved.async_save(state(), checkpoint_id=f"{folder[0]}/b{i}"))
+        note("stall", seconds)
+        future.result()
+        note("save behind", time.perf_counter() - began)
+        note("load", seconds_of(load)[0])
+        if dist.get_rank() == 0:
+            shutil.rmtree(f"{folder[0]}/b{i}")
+    size = sum(file.stat().st_size for file in pathlib.Path(folder[0], "a0").iterdir())
+    for how, seconds in best.items():
+        tell(bench="checkpoint", model=name, how=how, gb_per_s=size / seconds / 1e9)
+    dist.barrier()
+    shutil.rmtree(folder[0], ignore_errors=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["collective", "ddp", "zero"])
+    parser.add_argument("what", choices=["collective", "ddp", "zero", "checkpoint"])
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--smoke", action="store_true")
     given = parser.parse_args()
@@ -246,8 +302,9 @@ def main():
         os.environ |= {"NCCL_HOSTID": os.environ["RANK"], "NCCL_SOCKET_IFNAME": "lo"}
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if given.gpu else "gloo")
-    {"collective": collective, "ddp": ddp, "zero": zero}[given.what](device, given.gpu, given.smoke)
+    # A checkpoint of GPUs, too, goes through main memory.
+    dist.init_process_group("cpu:gloo,cuda:nccl" if given.gpu else "gloo")
+    {"collective": collective, "ddp": ddp, "zero": zero, "checkpoint": checkpoint}[given.what](device, given.gpu, given.smoke)
     dist.destroy_process_group()
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""All-reduce and data-parallel steps, also with ZeRO: collective_bench, ddp_bench and zero_bench, and in turns with them
-torch.distributed under torchrun.
+"""All-reduce and data-parallel steps, also with ZeRO, and checkpoints: collective_bench, ddp_bench, zero_bench and checkpoint_bench,
+and in turns with them torch.distributed under torchrun.
 
 usage: train_beside_torch.py FOLDER_OF_BENCHMARKS [--peer] [--ranks N] [--gpus N] [--rounds N] [--python PYTHON] [--smoke] [--json]
 
@@ -20,6 +20,9 @@ from beside_ray import NoPeer
 from launch_beside_torchrun import environment, torch_environment
 
 PEER = Path(__file__).resolve().parent / "torch_train.py"
+
+
+UNITS = {"all_reduce": ("us", "us"), "checkpoint": ("gb_per_s", "GB/s")}
 
 
 class Failed(Exception):
@@ -91,7 +94,7 @@ def main():
     smoke = ["--smoke"] if given.smoke else []
     ours, theirs = {}, {}
     for _ in range(given.rounds):
-        for what in ("collective", "ddp", "zero"):
+        for what in ("collective", "ddp", "zero", "checkpoint"):
             add(ours, rows_of([given.folder / f"{what}_bench", given.ranks, "--gpus", given.gpus, "--json", *smoke], os.environ))
             if not (given.peer and python):
                 continue
@@ -100,7 +103,7 @@ def main():
     for key, rows in ours.items():
         bench, what, how = key
         peer = peer_of(theirs, key)
-        field, unit = ("us", "us") if bench == "all_reduce" else ("steps_per_s", "steps/s")
+        field, unit = UNITS.get(bench, ("steps_per_s", "steps/s"))
         row = {"name": f"{bench} {what} {how}".strip(), "unit": unit, "troupe": median_of(rows, field),
                "peer": median_of(peer, field) if peer else None}
         if bench == "ddp":
