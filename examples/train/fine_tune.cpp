@@ -16,10 +16,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <iostream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -36,6 +35,7 @@
 #include <troupe/troupe.hpp>
 
 #include "../digits.hpp"
+#include "temporary_folder.hpp"
 
 namespace fs = std::filesystem;
 namespace train = troupe::train;
@@ -123,27 +123,6 @@ train::Dataset few_of_each_digit(const train::Dataset& rows) {
   return rows_at(rows, at::cat(places));
 }
 
-/// One that is there as long as this object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    auto name = (fs::temp_directory_path() / "troupe-fine-tune-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw std::runtime_error("no folder can be made in " + fs::temp_directory_path().string());
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 std::string percent(double part) { return std::to_string(std::lround(100 * part)) + " %"; }
 
 void run(const digits::Parts& data, const std::string& file, const train::RunOptions& options,
@@ -184,7 +163,7 @@ int main(int argc, char** argv) {
     app.add_option("--zero", zero, "stage of ZeRO")->check(CLI::Range(0, 3));
     app.add_option("--epochs", epochs, "for all ten digits")->check(CLI::Range(1, 1000));
     CLI11_PARSE(app, argc, argv);
-    const TemporaryFolder folder;
+    const examples::TemporaryFolder folder;
     const auto path = file.empty() ? folder.path() / "body.safetensors" : fs::absolute(file);
     run(digits::load(data), path, {.workers = ranks, .context = {.zero = {.stage = zero}}}, epochs);
     return 0;

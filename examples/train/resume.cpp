@@ -1,5 +1,5 @@
-// A training that goes on where it ended, whatever ended it: each epoch leaves a checkpoint, which
-// is written while the next epoch trains, and the next run continues from the last one.
+// A training that continues from its last checkpoint, whatever ended the run before. Each epoch
+// leaves a checkpoint, which is written while the next epoch trains.
 //
 //   resume [--storage FOLDER] [--address HOST:PORT] [--data FILE] [--ranks N] [--zero 0|1|2|3]
 //          [--epochs N] [--stop-after N]
@@ -15,7 +15,6 @@
 //   94 % of the held-out rows are read right
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <stdexcept>
@@ -33,6 +32,7 @@
 #include <troupe/troupe.hpp>
 
 #include "../digits.hpp"
+#include "temporary_folder.hpp"
 
 namespace fs = std::filesystem;
 namespace train = troupe::train;
@@ -93,27 +93,6 @@ std::size_t run(const Config& config, const fs::path& storage, train::RunOptions
 }
 // [/fit]
 
-/// One that is there as long as this object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    auto name = (fs::temp_directory_path() / "troupe-resume-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw std::runtime_error("no folder can be made in " + fs::temp_directory_path().string());
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 void run_and_tell(const Config& config, const fs::path& storage, const train::RunOptions& options) {
   const auto from = train::latest_checkpoint(storage);
   const auto epochs = run(config, storage, options);
@@ -146,7 +125,7 @@ int main(int argc, char** argv) {
     int zero = 0;
     int epochs = 10;
     int stop_after = 0;
-    CLI::App app{"Trains a net on the UCI digits, and goes on where the last run ended."};
+    CLI::App app{"Trains a net on the UCI digits, and continues from the last checkpoint."};
     app.add_option("--address", "the head, HOST:PORT; without it a private cluster");
     app.add_option("--token-file", "the cluster's secret");  // Both are read by troupe::init.
     app.add_option("--data", data, "digits.csv.gz")->capture_default_str();
@@ -159,7 +138,7 @@ int main(int argc, char** argv) {
     const auto parts = digits::load(data);
     Config config{troupe::put(parts.training), troupe::put(parts.validation), epochs, stop_after};
     const train::RunOptions options{.workers = ranks, .context = {.zero = {.stage = zero}}};
-    const TemporaryFolder folder;
+    const examples::TemporaryFolder folder;
     const auto path = storage.empty() ? folder.path() : fs::absolute(storage);
     if (storage.empty()) {
       config.stop_after = (epochs + 1) / 2;
