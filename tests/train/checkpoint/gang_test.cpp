@@ -102,6 +102,18 @@ struct Gang {
   int stage;
 };
 
+/// Trains for `steps` in a gang of this size and stage, and saves a checkpoint in the storage.
+void save_after(std::uint64_t steps, const Gang& gang, const fs::path& storage) {
+  REQUIRE(run(
+              gang.ranks, gang.stage,
+              [&](Context& ctx) {
+                MixedTraining training{ctx};
+                for (std::uint64_t i = 0; i < steps; ++i) training.step(i);
+                ctx.checkpoint(training.net, training.optimizer);
+              },
+              storage) == "");
+}
+
 }  // namespace
 
 TEST_CASE("a checkpoint of any gang is continued by any other, as if never interrupted",
@@ -115,14 +127,7 @@ TEST_CASE("a checkpoint of any gang is continued by any other, as if never inter
             torch::save(training.values(), expected_file);
           }) == "");
   const auto storage = scratch.path() / "storage";
-  REQUIRE(run(
-              wrote.ranks, wrote.stage,
-              [&](Context& ctx) {
-                MixedTraining training{ctx};
-                for (std::uint64_t i = 0; i < 2; ++i) training.step(i);
-                ctx.checkpoint(training.net, training.optimizer);
-              },
-              storage) == "");
+  save_after(2, wrote, storage);
   const auto from = train::latest_checkpoint(storage);
   const auto manifest = train::SavedFiles(from).manifest();
   CHECK(manifest.ranks == wrote.ranks);
@@ -146,14 +151,7 @@ TEST_CASE("a checkpoint of any gang is continued by any other, as if never inter
 TEST_CASE("each rank writes what it alone has", "[train][checkpoint][gang]") {
   const int stage = GENERATE(0, 1, 2, 3);
   const Scratch storage;
-  REQUIRE(run(
-              2, stage,
-              [&](Context& ctx) {
-                MixedTraining training{ctx};
-                training.step(0);
-                ctx.checkpoint(training.net, training.optimizer);
-              },
-              storage.path()) == "");
+  save_after(1, {2, stage}, storage.path());
   const auto checkpoint = train::latest_checkpoint(storage.path());
   std::set<std::string> files;
   for (const auto& entry : fs::directory_iterator(checkpoint))
@@ -261,13 +259,7 @@ TEST_CASE("ranks that are killed at any moment leave a whole checkpoint",
           "[train][checkpoint][gang]") {
   const int stage = GENERATE(0, 3);
   const Scratch storage;
-  REQUIRE(run(
-              2, stage,
-              [&](Context& ctx) {
-                MixedTraining training{ctx};
-                ctx.checkpoint(training.net, training.optimizer);
-              },
-              storage.path()) == "");
+  save_after(0, {2, stage}, storage.path());
   for (int round = 0; round < 6; ++round) {
     const auto outcomes = ForkedGang::on_one_node(2).run([&](GangContext& gang) {
       TestMember member(gang, storage.path(), train::latest_checkpoint(storage.path()));
@@ -291,25 +283,18 @@ TEST_CASE("Python puts the tensors of a sharded checkpoint together", "[train][c
     return;
   }
   const Scratch storage;
-  REQUIRE(run(
-              3, 3,
-              [&](Context& ctx) {
-                MixedTraining training{ctx};
-                training.step(0);
-                ctx.checkpoint(training.net, training.optimizer);
-                if (ctx.rank() != 0) return;
-                Mixed net;
-                train::load(net, train::latest_checkpoint(storage.path()));
-                auto sums = std::ofstream(storage.path() / "sums");
-                for (const auto& item : net->named_parameters()) {
-                  const auto weights = torch::arange(item.value().numel(), torch::kFloat64);
-                  sums << item.key() << ' '
-                       << fmt::format("{:.9f}",
-                                      item.value().reshape(-1).dot(weights).item<double>())
-                       << '\n';
-                }
-              },
-              storage.path()) == "");
+  save_after(1, {3, 3}, storage.path());
+  REQUIRE(run(1, 0, [&](Context&) {
+            Mixed net;
+            train::load(net, train::latest_checkpoint(storage.path()));
+            auto sums = std::ofstream(storage.path() / "sums");
+            for (const auto& item : net->named_parameters()) {
+              const auto weights = torch::arange(item.value().numel(), torch::kFloat64);
+              sums << item.key() << ' '
+                   << fmt::format("{:.9f}", item.value().reshape(-1).dot(weights).item<double>())
+                   << '\n';
+            }
+          }) == "");
   CHECK(test::python(storage.path(), R"(
 import json, math, numpy
 from safetensors.numpy import load_file
