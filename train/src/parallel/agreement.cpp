@@ -1,7 +1,6 @@
 #include "parallel/agreement.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <sstream>
 #include <stdexcept>
 #include <unordered_set>
@@ -11,6 +10,8 @@
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
+
+#include "collective/broadcast_text.hpp"
 
 namespace troupe::train {
 namespace {
@@ -99,10 +100,21 @@ std::vector<std::string> gather_bytes(Communicator& communicator, std::string by
   return parts;
 }
 
+/// Rank 0's text, on every rank.
+std::string broadcast_text_on(Communicator& communicator, const std::string& text,
+                              c10::Device device) {
+  return broadcast_text(text, [&](void* bytes, std::size_t count) {
+    const auto here = at::from_blob(bytes, {static_cast<std::int64_t>(count)}, at::kByte);
+    const auto there = here.to(device);
+    communicator.broadcast(there.data_ptr(), count, DataType::UInt8, 0);
+    here.copy_(there);
+  });
+}
+
 /// `what`: whose descriptions these are, for the error.
 void check_same(Communicator& communicator, const std::string& what, const std::string& mine,
                 c10::Device device) {
-  const auto theirs = broadcast_bytes(communicator, mine, device, 0);
+  const auto theirs = broadcast_text_on(communicator, mine, device);
   const auto differences =
       gather_bytes(communicator, first_difference(theirs, mine), kDifferenceBytes, device);
   for (std::size_t rank = 0; rank < differences.size(); ++rank) {
@@ -113,21 +125,6 @@ void check_same(Communicator& communicator, const std::string& what, const std::
 }
 
 }  // namespace
-
-std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::Device device,
-                            int root) {
-  std::uint64_t length = bytes.size();
-  std::string header(reinterpret_cast<const char*>(&length), sizeof length);
-  auto header_there = bytes_on(header, device);
-  communicator.broadcast(header_there.data_ptr(), header.size(), DataType::UInt8, root);
-  header = bytes_from(header_there);
-  std::memcpy(&length, header.data(), sizeof length);
-  bytes.resize(length);
-  if (length == 0) return bytes;
-  auto there = bytes_on(bytes, device);
-  communicator.broadcast(there.data_ptr(), length, DataType::UInt8, root);
-  return bytes_from(there);
-}
 
 ModelLayout layout_of(const torch::nn::Module& module) {
   ModelLayout layout;

@@ -48,8 +48,4 @@ void check_options_agree(Communicator& communicator, const std::string& what,
 void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors,
                        c10::Device device, int root);
 
-/// Root's bytes, on every rank.
-std::string broadcast_bytes(Communicator& communicator, std::string bytes, c10::Device device,
-                            int root);
-
 }  // namespace troupe::train

@@ -18,8 +18,8 @@
 
 #include <troupe/train/checkpoint.hpp>
 
-#include "checkpoint/broadcast_text.hpp"
 #include "checkpoint/optimizer_archive.hpp"
+#include "collective/broadcast_text.hpp"
 #include "config/name.hpp"
 #include "files/errors.hpp"
 #include "parallel/torch_error.hpp"

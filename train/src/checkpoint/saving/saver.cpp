@@ -11,10 +11,10 @@
 
 #include <troupe/errors.hpp>
 
-#include "checkpoint/broadcast_text.hpp"
 #include "checkpoint/saving/file_stream.hpp"
 #include "checkpoint/saving/save_in_flight.hpp"
 #include "checkpoint/saving/storage.hpp"
+#include "collective/broadcast_text.hpp"
 #include "files/errors.hpp"
 #include "files/pending_file.hpp"
 #include "log/log.hpp"
