@@ -271,7 +271,7 @@ detail::Preparation Context::prepare_optimizer(torch::optim::Optimizer& optimize
 /// nullptr: one rank has it all, and updates the parameters themselves.
 std::shared_ptr<OptimizerParts> Context::cut_optimizer(const OptimizerKind& kind,
                                                        torch::optim::Optimizer& optimizer) {
-  auto groups = named_groups(optimizer, living_models(), device());
+  auto groups = named_groups(optimizer, parameter_names(), device());
   const int stage = impl_->options.zero.stage;
   const bool is_cut = stage > 0 && world_size() > 1;
   if (!is_cut && !impl_->masters) return nullptr;
@@ -423,7 +423,7 @@ Verdict Context::report(const Metrics& metrics, const Checkpoint& checkpoint) {
   return verdict;
 }
 
-/// Of all parameters that the context knows, for people.
+/// Of the parameters of all prepared models that live.
 std::unordered_map<const void*, std::string> Context::parameter_names() const {
   std::unordered_map<const void*, std::string> names;
   for (const auto& model : living_models()) {

@@ -1,17 +1,15 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <vector>
+
+#include "parallel/parameter_names.hpp"
 
 namespace torch::optim {
 class Optimizer;
 }
 
 namespace troupe::train {
-
-/// Of parameters, by their tensors.
-using ParameterNames = std::unordered_map<const void*, std::string>;
 
 /// What a checkpoint calls the parameters of each group of an optimizer: by their names, and by
 /// "#<group>.<number>" where they have none. A name that the optimizer has twice, of two models, has

@@ -2,11 +2,9 @@
 
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
-#include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 #include <troupe/train/prepared_optimizer.hpp>
 
@@ -40,14 +38,9 @@ void refuse_shared(const std::vector<NamedTensor>& parameters,
   }
 }
 
-std::vector<std::vector<NamedTensor>> named_groups(
-    const torch::optim::Optimizer& optimizer,
-    const std::vector<std::shared_ptr<torch::nn::Module>>& models, c10::Device device) {
-  std::unordered_map<const void*, std::string> names;
-  for (const auto& model : models) {
-    for (const auto& item : model->named_parameters())
-      names.emplace(item.value().unsafeGetTensorImpl(), item.key());
-  }
+std::vector<std::vector<NamedTensor>> named_groups(const torch::optim::Optimizer& optimizer,
+                                                   const ParameterNames& names,
+                                                   c10::Device device) {
   std::vector<std::vector<NamedTensor>> groups;
   std::unordered_set<const void*> seen;
   for (const auto& group : optimizer.param_groups()) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <c10/core/Device.h>
@@ -8,11 +7,12 @@
 #include <troupe/train/context_options.hpp>
 
 #include "parallel/buckets.hpp"
+#include "parallel/parameter_names.hpp"
 #include "zero/cut_bucket.hpp"
 #include "zero/optimizer/optimizer_parts.hpp"
 
-namespace torch::nn {
-class Module;
+namespace torch::optim {
+class Optimizer;
 }
 
 /// What is looked at before ZeRO cuts a model or an optimizer among the ranks.
@@ -28,12 +28,11 @@ bool has_parts(const ContextOptions& options);
 /// would cut its gradient.
 void refuse_shared(const std::vector<NamedTensor>& parameters, const std::vector<CutModel>& models);
 
-/// The optimizer's parameters with the names that prepared models have for them. Throws
-/// std::invalid_argument for one that the optimizer has twice, that no prepared model has, which may
-/// differ between the ranks, or that is not on `device`.
-std::vector<std::vector<NamedTensor>> named_groups(
-    const torch::optim::Optimizer& optimizer,
-    const std::vector<std::shared_ptr<torch::nn::Module>>& models, c10::Device device);
+/// The optimizer's parameters with their names. `names`: of the parameters of all prepared models.
+/// Throws std::invalid_argument for a parameter that the optimizer has twice, that has no name and
+/// so may differ between the ranks, or that is not on `device`.
+std::vector<std::vector<NamedTensor>> named_groups(const torch::optim::Optimizer& optimizer,
+                                                   const ParameterNames& names, c10::Device device);
 
 /// nullptr: the optimizer updates the parameters, and has its whole state. Throws std::logic_error where it
 /// was not prepared, though has_parts().

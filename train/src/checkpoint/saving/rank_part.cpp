@@ -178,7 +178,7 @@ void RankPart::add_state(SavedState& state, const std::string& file, const Optim
 }
 
 void RankPart::add_optimizer(const torch::optim::Optimizer& optimizer, const OptimizerParts* parts,
-                             const std::unordered_map<const void*, std::string>& names) {
+                             const ParameterNames& names) {
   const at::NoGradGuard no_grad;
   const auto number = manifest_.optimizers.size();
   const auto file = fmt::format("optimizer{}", number);

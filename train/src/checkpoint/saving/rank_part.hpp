@@ -12,6 +12,7 @@
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/saving/shard_file.hpp"
+#include "parallel/parameter_names.hpp"
 #include "precision/master_weights.hpp"
 #include "zero/flat.hpp"
 #include "zero/optimizer/optimizer_parts.hpp"
@@ -51,7 +52,7 @@ class RankPart {
   /// `parts`: into which its parameters are cut; nullptr: every rank has its whole state. Throws
   /// troupe::Error with LibTorch's reason.
   void add_optimizer(const torch::optim::Optimizer& optimizer, const OptimizerParts* parts,
-                     const std::unordered_map<const void*, std::string>& names);
+                     const ParameterNames& names);
 
   Manifest& manifest() { return manifest_; }
   ShardFiles& files() { return files_; }
