@@ -14,35 +14,23 @@
 #include "files/errors.hpp"
 #include "parallel/torch_error.hpp"
 #include "safetensors/dtype.hpp"
+#include "safetensors/model_tensors.hpp"
 #include "safetensors/source.hpp"
 #include "safetensors/values.hpp"
 
 namespace troupe::train::safetensors {
 namespace {
 
-/// A parameter or buffer of a model, and the model's names of it, in the order of the alphabet.
-struct NamedTensor {
-  at::Tensor tensor;
-  std::vector<std::string> names;
-};
-
-/// In the order of the first names.
-std::vector<NamedTensor> tensors_of(const torch::nn::Module& model) {
-  std::map<std::string, at::Tensor> by_name;
-  for (const auto& item : model.named_parameters()) by_name.emplace(item.key(), item.value());
-  for (const auto& item : model.named_buffers()) by_name.emplace(item.key(), item.value());
-  std::vector<NamedTensor> tensors;
-  std::map<const c10::TensorImpl*, std::size_t> seen;
-  for (const auto& [name, tensor] : by_name) {
-    if (!tensor.defined()) continue;
-    const auto [at, is_new] = seen.emplace(tensor.unsafeGetTensorImpl(), tensors.size());
-    if (is_new) tensors.push_back({tensor, {}});
-    tensors[at->second].names.push_back(name);
-  }
+/// Tensors and their names are in alphabetical order, since Python's save_model writes a tensor under
+/// the name that is the first in it.
+std::vector<ModelTensor> sorted_tensors_of(const torch::nn::Module& model) {
+  auto tensors = tensors_of(model);
+  for (auto& each : tensors) std::ranges::sort(each.names);
+  std::ranges::sort(tensors, {}, &ModelTensor::names);
   return tensors;
 }
 
-void check_memory(const std::vector<NamedTensor>& tensors) {
+void check_memory(const std::vector<ModelTensor>& tensors) {
   for (const auto& [tensor, names] : tensors) {
     if (!has_memory(tensor))
       throw std::logic_error(
@@ -88,7 +76,7 @@ void check_fit(const Source& source, const std::string& name, const at::Tensor& 
 }
 
 /// Of one tensor of the model. `left`: names of the file that no tensor has had.
-void match_tensor(const NamedTensor& each, const Source& source, const LoadOptions& options,
+void match_tensor(const ModelTensor& each, const Source& source, const LoadOptions& options,
                   std::set<std::string>& left, Match& match) {
   std::string wanted;  // the first name that is looked for
   bool is_found = false;
@@ -110,7 +98,7 @@ void match_tensor(const NamedTensor& each, const Source& source, const LoadOptio
   if (!wanted.empty() && !is_found) match.differences.missing.push_back(wanted);
 }
 
-Match match_all(const std::vector<NamedTensor>& tensors, const Source& source,
+Match match_all(const std::vector<ModelTensor>& tensors, const Source& source,
                 const LoadOptions& options) {
   Match match;
   std::set<std::string> left;
@@ -160,7 +148,7 @@ void save(const torch::nn::Module& model, const std::filesystem::path& file,
   std::map<std::string, at::Tensor> tensors;
   auto words = metadata;
   words.emplace("format", "pt");
-  const auto all = tensors_of(model);
+  const auto all = sorted_tensors_of(model);
   check_memory(all);
   for (const auto& [tensor, names] : all) {
     tensors.emplace(names.front(), tensor);
@@ -172,7 +160,7 @@ void save(const torch::nn::Module& model, const std::filesystem::path& file,
 Differences load(torch::nn::Module& model, const std::filesystem::path& path,
                  const LoadOptions& options) {
   const Source source(path);
-  const auto tensors = tensors_of(model);
+  const auto tensors = sorted_tensors_of(model);
   check_memory(tensors);
   const auto match = match_all(tensors, source, options);
   if (options.strict) check_no_differences(source, match.differences);

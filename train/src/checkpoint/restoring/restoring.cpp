@@ -24,6 +24,7 @@
 #include "files/errors.hpp"
 #include "parallel/torch_error.hpp"
 #include "safetensors/dtype.hpp"
+#include "safetensors/model_tensors.hpp"
 #include "safetensors/values.hpp"
 #include "zero/layout.hpp"
 
@@ -100,22 +101,6 @@ class Match {
   std::vector<std::pair<at::Tensor, const SavedTensor*>> reads_;
 };
 
-/// Each tensor of the model with its names, in the model's order.
-std::vector<std::pair<at::Tensor, std::vector<std::string>>> named_tensors(
-    const torch::nn::Module& model) {
-  std::vector<std::pair<at::Tensor, std::vector<std::string>>> found;
-  std::map<const void*, std::size_t> places;
-  const auto add = [&](const std::string& name, const at::Tensor& tensor) {
-    if (!tensor.defined()) return;
-    const auto [place, is_new] = places.emplace(tensor.unsafeGetTensorImpl(), found.size());
-    if (is_new) found.emplace_back(tensor, std::vector<std::string>());
-    found[place->second].second.push_back(name);
-  };
-  for (const auto& item : model.named_parameters()) add(item.key(), item.value());
-  for (const auto& item : model.named_buffers()) add(item.key(), item.value());
-  return found;
-}
-
 /// `elements`: of the tensor, in the order in which it was saved.
 void read_pieces(SavedFiles& files, const SavedTensor& tensor, void* elements) {
   for (const auto& piece : tensor.pieces) {
@@ -162,7 +147,7 @@ at::Tensor read_tensor(SavedFiles& files, const SavedTensor& tensor) {
 void load_model(torch::nn::Module& model, SavedFiles& files, std::size_t number) {
   const at::NoGradGuard no_grad;
   Match match(files.manifest().models.at(number), files.folder());
-  for (const auto& [tensor, names] : named_tensors(model)) match.add(names, tensor);
+  for (const auto& [tensor, names] : safetensors::tensors_of(model)) match.add(names, tensor);
   translated(fmt::format("cannot load {} into the model", in_words(files.folder())), [&] {
     for (const auto& [tensor, saved] : match.reads()) read_into(tensor, files, *saved);
   });
