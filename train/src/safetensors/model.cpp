@@ -13,7 +13,6 @@
 #include "config/name.hpp"
 #include "files/errors.hpp"
 #include "parallel/torch_error.hpp"
-#include "safetensors/dtype.hpp"
 #include "safetensors/model_tensors.hpp"
 #include "safetensors/source.hpp"
 #include "safetensors/values.hpp"
@@ -40,10 +39,6 @@ void check_memory(const std::vector<ModelTensor>& tensors) {
   }
 }
 
-bool is_converted(at::ScalarType from, at::ScalarType to) {
-  return from == to || (at::isFloatingType(from) && at::isFloatingType(to));
-}
-
 /// Which tensors are read, and what has no counterpart.
 struct Match {
   std::vector<std::pair<at::Tensor, Source::Place>> reads;
@@ -63,16 +58,8 @@ void check_fit(const Source& source, const std::string& name, const at::Tensor& 
     own += fmt::format(" (in the file '{}')", config::printable(name_in_file));
   if (const auto why = why_not_writable(tensor); !why.empty())
     does_not_fit(source, fmt::format("nothing can be read into {}: {}", own, why));
-  if (tensor.sizes() != at::IntArrayRef(entry.shape))
-    does_not_fit(source,
-                 fmt::format("{} has the shape [{}] in the model and [{}] in the file", own,
-                             fmt::join(tensor.sizes().vec(), ", "), fmt::join(entry.shape, ", ")));
-  const auto in_file = scalar_type_of(entry.type);
-  if (!is_converted(in_file, tensor.scalar_type()))
-    does_not_fit(source,
-                 fmt::format("{} has the type {} in the model and {} in the file; only "
-                             "types of floating point are converted",
-                             own, c10::toString(tensor.scalar_type()), c10::toString(in_file)));
+  if (const auto how = how_different(tensor, entry.shape, entry.type, "file"); !how.empty())
+    does_not_fit(source, fmt::format("{} {}", own, how));
 }
 
 /// Of one tensor of the model. `left`: names of the file that no tensor has had.

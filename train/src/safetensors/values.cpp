@@ -10,6 +10,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "config/name.hpp"
 #include "safetensors/dtype.hpp"
@@ -53,6 +54,19 @@ std::string why_no_values(const at::Tensor& tensor) {
   if (tensor.is_quantized()) return "it is quantized; use its dequantize()";
   if (tensor.is_meta()) return "it is on the device meta, and has no values";
   return "";
+}
+
+std::string how_different(const at::Tensor& tensor, const std::vector<std::int64_t>& shape,
+                          DType type, const char* place) {
+  if (tensor.sizes() != at::IntArrayRef(shape))
+    return fmt::format("has the shape [{}] in the model and [{}] in the {}",
+                       fmt::join(tensor.sizes().vec(), ", "), fmt::join(shape, ", "), place);
+  const auto own = tensor.scalar_type();
+  const auto other = scalar_type_of(type);
+  if (own == other || (at::isFloatingType(own) && at::isFloatingType(other))) return "";
+  return fmt::format(
+      "has the type {} in the model and {} in the {}; only types of floating point are converted",
+      c10::toString(own), c10::toString(other), place);
 }
 
 bool is_plain(const at::Tensor& tensor, at::ScalarType of_file) {

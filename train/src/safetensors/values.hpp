@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -18,6 +20,12 @@ std::string why_no_values(const at::Tensor& tensor);
 
 /// Why nothing can be read into the tensor. Empty: it can.
 std::string why_not_writable(const at::Tensor& tensor);
+
+/// How values of this shape and type differ from what the tensor can take: "has the shape [3] in
+/// the model and [3, 1] in the file". Empty: the tensor can take the values, which are converted
+/// between types of floating point. `place`: where the values are, such as "file".
+std::string how_different(const at::Tensor& tensor, const std::vector<std::int64_t>& shape,
+                          DType type, const char* place);
 
 /// Whether bytes of a file, of values of this type, can be read into the tensor's memory as they are.
 bool is_plain(const at::Tensor& tensor, at::ScalarType of_file);

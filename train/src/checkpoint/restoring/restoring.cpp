@@ -37,10 +37,6 @@ at::Tensor unread(const SavedTensor& tensor, c10::Device device) {
                                 : at::empty_strided(tensor.shape, tensor.strides, options);
 }
 
-bool are_converted(at::ScalarType from, at::ScalarType to) {
-  return from == to || (at::isFloatingType(from) && at::isFloatingType(to));
-}
-
 /// What a model and a checkpoint have of one model.
 class Match {
  public:
@@ -72,17 +68,8 @@ class Match {
 
  private:
   void check(const std::string& name, const at::Tensor& tensor, const SavedTensor& saved) const {
-    if (tensor.sizes() != at::IntArrayRef(saved.shape)) {
-      fail(fmt::format("'{}' has the shape [{}] in the model and [{}] in the checkpoint", name,
-                       fmt::join(tensor.sizes().vec(), ", "), fmt::join(saved.shape, ", ")));
-    }
-    const auto type = safetensors::scalar_type_of(saved.type);
-    if (!are_converted(type, tensor.scalar_type())) {
-      fail(
-          fmt::format("'{}' has the type {} in the model and {} in the checkpoint; only types of "
-                      "floating point are converted",
-                      name, c10::toString(tensor.scalar_type()), c10::toString(type)));
-    }
+    const auto how = safetensors::how_different(tensor, saved.shape, saved.type, "checkpoint");
+    if (!how.empty()) fail(fmt::format("'{}' {}", name, how));
     if (const auto why = safetensors::why_not_writable(tensor); !why.empty()) {
       throw std::invalid_argument(
           fmt::format("the checkpoint {} cannot be loaded: nothing can be "
