@@ -121,8 +121,6 @@ PendingCheckpoint::~PendingCheckpoint() {
 }
 
 fs::path PendingCheckpoint::commit() {
-  for (const auto& file : entries_of(unfinished_)) make_durable(file);
-  make_durable(unfinished_);
   std::error_code error;
   fs::rename(unfinished_, final_, error);
   // Where there are no locks, another run may have taken the number.

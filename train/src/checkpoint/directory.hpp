@@ -9,9 +9,8 @@
 /// Checkpoints as directories <storage>/checkpoint_<number>: there whole or not at all.
 namespace troupe::train {
 
-/// A checkpoint that is being written: <storage>/checkpoint_<number>.<16 digits>.tmp until
-/// commit(), which makes files, directory and name durable, in this order, by fsync and rename. No
-/// other one ever has that name, so that what a process writes that should have ended is in no
+/// A checkpoint that is being written: <storage>/checkpoint_<number>.<16 digits>.tmp until it is
+/// committed. No other one ever has that name, so that what a process writes that should have ended is in no
 /// other checkpoint. Removed by the destructor unless it was committed; what killed processes left
 /// is removed by the next one that is alone. Used by one thread at a time.
 class PendingCheckpoint {
@@ -25,8 +24,10 @@ class PendingCheckpoint {
 
   /// The directory until commit().
   const std::filesystem::path& folder() const { return unfinished_; }
-  /// Where to write a file of the checkpoint.
+  /// Where to write a file of the checkpoint, by a PendingFile: its commit() makes the file and the
+  /// file's name in the directory durable, on the machine that wrote the file.
   std::filesystem::path file(const std::string& name) const { return unfinished_ / name; }
+  /// Renames the directory, whose files must be durable, and makes the new name durable.
   /// -> the checkpoint's directory, with the next number that is free.
   std::filesystem::path commit();
 
