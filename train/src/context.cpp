@@ -26,16 +26,19 @@
 #include "context_options.hpp"
 #include "log/log.hpp"
 #include "parallel/agreement.hpp"
+#include "parallel/buckets.hpp"
 #include "parallel/communicators.hpp"
 #include "parallel/device.hpp"
 #include "parallel/parameter_watch.hpp"
 #include "parallel/reducer.hpp"
 #include "parallel/reduction_queue.hpp"
+#include "parallel/tensor_type.hpp"
 #include "precision/clip.hpp"
 #include "precision/gradient_scaling.hpp"
 #include "precision/loss_scaler.hpp"
 #include "precision/master_weights.hpp"
 #include "zero/gathering/gathering.hpp"
+#include "zero/moving.hpp"
 #include "zero/optimizer/optimizer_kind.hpp"
 #include "zero/optimizer/optimizer_parts.hpp"
 #include "zero/preparing.hpp"
@@ -130,7 +133,7 @@ Context::Context(Member& member) : Context(member, options_from(member.settings(
 Context::Context(Member& member, ContextOptions options)
     : impl_(new Impl{
           member, std::move(options), c10::kCPU, std::uncaught_exceptions(), {}, {}, {}, {}, {}}) {
-  check_stage(impl_->options.zero);
+  check(impl_->options.zero);
   impl_->kept = std::make_unique<KeptCheckpoints>(impl_->options.checkpoints);
   const auto& precision = impl_->options.mixed_precision;
   if (precision.type == MixedPrecision::Type::Float16)
@@ -173,11 +176,15 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
                                   [&](auto& each) { return each.module.lock() == module; });
   if (known != models.end() && impl_->gathering)
     impl_->gathering->dissolve(values_of(std::exchange(known->cut, {})));
-  module->to(device());
+  if (impl_->masters || cuts_values())
+    move_all_but_trained(*module, device());
+  else
+    module->to(device());
   if (known == models.end() && impl_->masters) impl_->masters->widen(*module, living_models());
   if (known == models.end() && impl_->restoring)
     impl_->restoring->load_model(*module, models.size());
   PreparedModel prepared{.module = module};
+  make_alike(*module);
   average_gradients(prepared, *module);
   // Where that throws, what there was of it stays, and says in backward what has changed; but of
   // parameters that were cut, which are whole now.
@@ -187,44 +194,66 @@ void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
     models.push_back(std::move(prepared));
 }
 
-void Context::average_gradients(PreparedModel& prepared, const torch::nn::Module& module) {
-  auto model = layout_of(module);
+/// Gives every rank the values of rank 0, and what is trained its type; and its place, unless it is
+/// to be cut.
+void Context::make_alike(torch::nn::Module& module) {
+  const auto model = layout_of(module);
   auto& comm = communicator();
-  const auto& options = impl_->options.data_parallel;
-  check_models_agree(comm, model, options, device());
+  check_models_agree(comm, model, impl_->options.data_parallel, device());
   broadcast_tensors(comm, model.parameters, device(), 0);
   broadcast_tensors(comm, model.buffers, device(), 0);
   if (impl_->masters) impl_->masters->narrow(module);
-  if (world_size() == 1) return;
-  const bool cuts = impl_->options.zero.stage >= 2;
-  if (cuts) refuse_shared(model.trained, cut_models(&prepared));
-  prepared.watch = std::make_unique<ParameterWatch>(std::move(model.parameters));
-  if (model.trained.empty()) return;
-  if (!impl_->queue)
-    impl_->queue = std::make_shared<ReductionQueue>(impl_->communicators.control());
-  const auto keeps = cuts ? Reducer::Keeps::Part : Reducer::Keeps::All;
-  prepared.reducer = Reducer::make(impl_->queue, comm, std::move(model.trained), options, keeps);
-  prepared.reducer->set_synchronized(impl_->unsynchronized == 0);
-  if (cuts) cut(prepared);
+  if (!cuts_values()) module.to(device());
 }
 
-void Context::cut(PreparedModel& prepared) {
-  const bool with_values = impl_->options.zero.stage == 3;
-  const auto holds = with_values ? Flat::Holds::Part : Flat::Holds::Whole;
-  for (auto& shard : prepared.reducer->shards()) {
-    auto values = std::make_shared<Flat>(shard->parameters(), rank(), world_size(), holds);
-    prepared.cut.push_back({std::move(values), std::move(shard)});
+void Context::average_gradients(PreparedModel& prepared, const torch::nn::Module& module) {
+  if (world_size() == 1) return;
+  auto model = layout_of(module);
+  const auto& options = impl_->options;
+  const bool cuts = options.zero.stage >= 2;
+  if (cuts) refuse_shared(model.trained, cut_models(&prepared));
+  if (!impl_->queue && !model.trained.empty())
+    impl_->queue = std::make_shared<ReductionQueue>(impl_->communicators.control());
+  // Before there are hooks, which are lost where a parameter comes to another device.
+  if (cuts) cut(prepared, model.trained);
+  prepared.watch = std::make_unique<ParameterWatch>(std::move(model.parameters));
+  if (model.trained.empty()) return;
+  auto keeps = cuts ? Reducer::Keeps::Part : Reducer::Keeps::All;
+  if (cuts && options.zero.offload_optimizer) keeps = Reducer::Keeps::PartInMainMemory;
+  prepared.reducer = Reducer::make(impl_->queue, communicator(), std::move(model.trained),
+                                   options.data_parallel, keeps);
+  prepared.reducer->set_synchronized(impl_->unsynchronized == 0);
+  auto shards = prepared.reducer->shards();
+  for (std::size_t i = 0; i < shards.size(); ++i) prepared.cut[i].averages = std::move(shards[i]);
+}
+
+/// Whether a rank holds one part of the parameters alone.
+bool Context::cuts_values() const { return impl_->options.zero.stage == 3 && world_size() > 1; }
+
+void Context::cut(PreparedModel& prepared, const std::vector<NamedTensor>& trained) {
+  if (trained.empty()) return;
+  for (const auto& each : trained) data_type_of(each.tensor);  // refused before any is cut
+  auto holds = Flat::Holds::Whole;
+  if (cuts_values()) {
+    holds =
+        impl_->options.zero.offload_parameters ? Flat::Holds::PartInMainMemory : Flat::Holds::Part;
+    make_gathering();
   }
-  if (!with_values) return;
-  if (!impl_->gathering) {
-    auto& through = impl_->for_parameters;
-    through = make_communicators(impl_->member.gang(), impl_->options, device(), kForParameters);
-    impl_->gathering = std::make_shared<Gathering>(*through.device, through.control());
-    impl_->queue->set_at_end([weak = std::weak_ptr(impl_->gathering)] {
-      if (const auto gathering = weak.lock()) gathering->meet();
-    });
+  for (auto& bucket : in_buckets(trained, impl_->options.data_parallel)) {
+    auto values = std::make_shared<Flat>(std::move(bucket), rank(), world_size(), holds, device());
+    prepared.cut.push_back({.values = values, .averages = nullptr});
+    if (cuts_values()) impl_->gathering->add({values});  // which gives its buffer back
   }
-  impl_->gathering->add(values_of(prepared.cut));
+}
+
+void Context::make_gathering() {
+  if (impl_->gathering) return;
+  auto& through = impl_->for_parameters;
+  through = make_communicators(impl_->member.gang(), impl_->options, device(), kForParameters);
+  impl_->gathering = std::make_shared<Gathering>(*through.device, through.control());
+  impl_->queue->set_at_end([weak = std::weak_ptr(impl_->gathering)] {
+    if (const auto gathering = weak.lock()) gathering->meet();
+  });
 }
 
 /// Of all models, but of `other`.
@@ -274,7 +303,10 @@ std::shared_ptr<OptimizerParts> Context::cut_optimizer(const OptimizerKind& kind
   auto groups = named_groups(optimizer, parameter_names(), device());
   const int stage = impl_->options.zero.stage;
   const bool is_cut = stage > 0 && world_size() > 1;
-  if (!is_cut && !impl_->masters) return nullptr;
+  const Flat::Masters masters{
+      .in_float32 = impl_->masters != nullptr,
+      .in_main_memory = impl_->options.zero.offload_optimizer && !device().is_cpu()};
+  if (!is_cut && !masters.in_float32 && !masters.in_main_memory) return nullptr;
   auto& comm = communicator();
   check_optimizers_agree(comm, kind.name(), groups, device());
   auto& control = impl_->communicators.control();
@@ -283,10 +315,9 @@ std::shared_ptr<OptimizerParts> Context::cut_optimizer(const OptimizerKind& kind
           ? std::make_shared<OptimizerParts>(kind, std::move(groups), cut_models(nullptr), comm,
                                              control, impl_->gathering)
           : std::make_shared<OptimizerParts>(kind, std::move(groups), comm, control, is_cut);
-  if (impl_->masters) {
-    parts->keep_masters(*impl_->masters);
-    impl_->have_masters.push_back(parts);
-  }
+  if (masters.in_float32 || masters.in_main_memory)
+    parts->keep_masters(masters, impl_->masters.get());
+  if (impl_->masters) impl_->have_masters.push_back(parts);
   return parts;
 }
 

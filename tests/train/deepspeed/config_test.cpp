@@ -251,28 +251,29 @@ TEST_CASE("optimizers and schedules that cannot be are refused with their key",
 
 TEST_CASE("a feature of DeepSpeed that Troupe lacks is refused only where it is enabled",
           "[train][deepspeed]") {
-  for (const std::string on :
-       {R"("zero_optimization": {"offload_optimizer": {"device": "cpu"}})",
-        R"("zero_optimization": {"offload_param": {"device": "nvme", "nvme_path": "/tmp"}})",
-        R"("zero_optimization": {"cpu_offload": true})",
-        R"("zero_optimization": {"zero_quantized_gradients": true})",
-        R"("zero_optimization": {"zero_hpz_partition_size": 8})",
-        R"("zero_optimization": {"mics_shard_size": 4})",
+  for (
+      const std::string on :
+      {R"("zero_optimization": {"stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/tmp"}})",
+       R"("zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.3}})",
+       R"("zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "super_offload": true}})",
+       R"("zero_optimization": {"zero_quantized_gradients": true})",
+       R"("zero_optimization": {"zero_hpz_partition_size": 8})",
+       R"("zero_optimization": {"mics_shard_size": 4})",
 
-        R"("sparse_gradients": true)", R"("communication_data_type": "fp16")",
-        R"("gradient_allreduce_op": "sum")", R"("amp": {"enabled": true})",
-        R"("wandb": {"enabled": true, "team": "a"})", R"("curriculum_learning": {"enabled": true})",
-        R"("elasticity": {"enabled": true})",
-        R"("bf16": {"enabled": true, "bf16_optimizer_states": true})",
-        R"("managed_gradient_accumulation": false)",
-        R"("optimizer": {"type": "Adam", "params": {"amsgrad": true}})",
-        R"("optimizer": {"type": "Adam", "params": {"bias_correction": false}})",
-        R"("tensor_parallel": {"autotp_size": 2})"}) {
+       R"("sparse_gradients": true)", R"("communication_data_type": "fp16")",
+       R"("gradient_allreduce_op": "sum")", R"("amp": {"enabled": true})",
+       R"("wandb": {"enabled": true, "team": "a"})", R"("curriculum_learning": {"enabled": true})",
+       R"("elasticity": {"enabled": true})",
+       R"("bf16": {"enabled": true, "bf16_optimizer_states": true})",
+       R"("managed_gradient_accumulation": false)",
+       R"("optimizer": {"type": "Adam", "params": {"amsgrad": true}})",
+       R"("optimizer": {"type": "Adam", "params": {"bias_correction": false}})",
+       R"("tensor_parallel": {"autotp_size": 2})"}) {
     INFO(on);
     CHECK_THAT(error_of("{" + on + "}"), Contains("ds.json: '"));
   }
-  CHECK(error_of(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})") ==
-        "ds.json: 'zero_optimization.offload_optimizer' is {\"device\":\"cpu\"}, and Troupe does "
+  CHECK(error_of(R"({"zero_optimization": {"zero_quantized_weights": true}})") ==
+        "ds.json: 'zero_optimization.zero_quantized_weights' is true, and Troupe does "
         "not have this: leave it away, or switch it off");
   for (
       const std::string off :
@@ -292,6 +293,35 @@ TEST_CASE("a feature of DeepSpeed that Troupe lacks is refused only where it is 
     INFO(off);
     CHECK(error_of("{" + off + "}") == "accepted");
   }
+}
+
+TEST_CASE("a configuration offloads to main memory", "[train][deepspeed]") {
+  const auto zero_of = [](const std::string& zero) {
+    return deepspeed::parse("{\"zero_optimization\": " + zero + "}").zero_optimization;
+  };
+  const auto both =
+      zero_of(R"({"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": true,
+      "ratio": 1.0}, "offload_param": {"device": "cpu", "buffer_count": 5}})");
+  CHECK((both.stage == 3 && both.offload_optimizer && both.offload_parameters));
+  const auto older = zero_of(R"({"stage": 2, "cpu_offload": true})");
+  CHECK((older.offload_optimizer && !older.offload_parameters));
+  CHECK(!zero_of(R"({"stage": 2, "offload_optimizer": {"device": "none"}})").offload_optimizer);
+  const auto error_with = [](const std::string& zero) {
+    return error_of("{\"zero_optimization\": " + zero + "}");
+  };
+  CHECK(
+      error_with(R"({"offload_optimizer": {"device": "cpu"}})") ==
+      "ds.json: 'zero_optimization.offload_optimizer' is on, and the stage is 0: expected a stage "
+      "of 1, 2 or 3");
+  CHECK_THAT(error_with(R"({"stage": 3, "offload_param": {"device": "cpu"}})"),
+             Contains("'zero_optimization.offload_param' is on: expected it with stage 3, and"));
+  CHECK_THAT(
+      error_with(R"({"stage": 3, "offload_optimizer": {"device": "nvme"}})"),
+      Contains("'zero_optimization.offload_optimizer.device' is \"nvme\": Troupe offloads to"));
+  CHECK_THAT(error_with(R"({"stage": 3, "offload_optimizer": {"device": "gpu"}})"),
+             Contains("is \"gpu\": expected \"cpu\" or \"none\""));
+  CHECK_THAT(error_with(R"({"stage": 3, "offload_optimizer": {"devise": "cpu"}})"),
+             Contains("'zero_optimization.offload_optimizer.devise'"));
 }
 
 TEST_CASE("a configuration is read from a file, and travels", "[train][deepspeed]") {

@@ -10,9 +10,9 @@
 namespace troupe::train {
 
 /// A checkpoint that is being written: <storage>/checkpoint_<number>.<16 digits>.tmp until it is
-/// committed. No other one ever has that name, so that what a process writes that should have ended is in no
-/// other checkpoint. Removed by the destructor unless it was committed; what killed processes left
-/// is removed by the next one that is alone. Used by one thread at a time.
+/// committed. No other one ever has that name, so that what a process writes that should have ended
+/// is in no other checkpoint. Removed by the destructor unless it was committed; what killed
+/// processes left is removed by the next one that is alone. Used by one thread at a time.
 class PendingCheckpoint {
  public:
   /// Numbered one above the highest that is there. Creates the storage. `is_alone`: no other

@@ -146,6 +146,26 @@ std::string type_in(const Block& block, const std::optional<std::string>& type) 
   return *type;
 }
 
+/// Whether a block of `zero_optimization` offloads to main memory. `older`: the flag that DeepSpeed
+/// had before the block.
+bool read_offload(Block& zero, const char* key, const char* older) {
+  const bool is_flagged = zero.flag(older).value_or(false);
+  auto block = zero.block_or_empty(key);
+  const auto device = block.text("device").value_or("none");
+  if (device == "nvme")
+    block.refuse("device", "is \"nvme\": Troupe offloads to main memory; write \"cpu\"");
+  if (device != "cpu" && device != "none") {
+    block.refuse("device",
+                 fmt::format("is \"{}\": expected \"cpu\" or \"none\"", config::printable(device)));
+  }
+  if (const auto ratio = block.number("ratio"); ratio.value_or(1) != 1)
+    block.refuse("ratio", fmt::format("is {}: Troupe offloads all of it; write 1", *ratio));
+  block.are_off({{"super_offload"}}, kSwitchOff);
+  block.have_no_effect(kOffloadWithoutEffect);
+  block.finish();
+  return is_flagged || device == "cpu";
+}
+
 }  // namespace
 
 OptimizerOptions read_optimizer(Block& block) {
@@ -203,7 +223,16 @@ Schedule read_schedule(Block& block) {
 }
 
 void read_zero(Block& block, Config& config) {
-  config.zero_optimization.stage = static_cast<int>(block.integer("stage", 0, 3).value_or(0));
+  auto& zero = config.zero_optimization;
+  zero.stage = static_cast<int>(block.integer("stage", 0, 3).value_or(0));
+  zero.offload_optimizer = read_offload(block, "offload_optimizer", "cpu_offload");
+  zero.offload_parameters = read_offload(block, "offload_param", "cpu_offload_param");
+  if (zero.offload_optimizer && zero.stage == 0)
+    block.refuse("offload_optimizer", "is on, and the stage is 0: expected a stage of 1, 2 or 3");
+  if (zero.offload_parameters && !(zero.offload_optimizer && zero.stage == 3)) {
+    block.refuse("offload_param",
+                 "is on: expected it with stage 3, and with offload_optimizer on too");
+  }
   config.ignore_unused_parameters = block.flag("ignore_unused_parameters").value_or(false);
   if (const auto size = block.integer("zero_hpz_partition_size"); size.value_or(1) > 1)
     block.refuse(

@@ -45,7 +45,9 @@ const char* name_of(MixedPrecision::Type type) {
 }
 
 std::string in_words(const ZeroOptions& zero, const MixedPrecision& precision) {
-  return fmt::format("ZeRO stage {}, {}{}", zero.stage, name_of(precision.type),
+  return fmt::format("ZeRO stage {}{}{}, {}{}", zero.stage,
+                     zero.offload_optimizer ? " with its optimizer in main memory" : "",
+                     zero.offload_parameters ? ", and parameters too" : "", name_of(precision.type),
                      precision.master_weights ? " with master weights" : "");
 }
 

@@ -112,15 +112,18 @@ inline constexpr std::array<std::string_view, 41> kZeroWithoutEffect{
 };
 
 /// The same of `zero_optimization`.
-inline constexpr std::array<std::string_view, 8> kZeroOff{
-    "cpu_offload",
-    "cpu_offload_param",
-    "offload_optimizer.device",
-    "offload_param.device",
+inline constexpr std::array<std::string_view, 4> kZeroOff{
     "zenflow",
     "zero_quantized_gradients",
     "zero_quantized_nontrainable_weights",
     "zero_quantized_weights",
+};
+
+/// Of the blocks in it that offload.
+inline constexpr std::array<std::string_view, 11> kOffloadWithoutEffect{
+    "convert_grad_on_cpu", "cpuadam_cores_perc", "buffer_count", "buffer_size",
+    "fast_init",           "max_in_cpu",         "pin_memory",   "pipeline",
+    "pipeline_read",       "pipeline_write",     "nvme_path",
 };
 
 }  // namespace troupe::train::deepspeed

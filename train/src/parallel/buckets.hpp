@@ -17,8 +17,12 @@ struct NamedTensor {
 
 /// Which bucket each parameter's gradient goes to, in the order in which backward is expected to
 /// come to them: the reverse of `parameters`. A bucket ends where the next parameter would make it
-/// too large, or is of another type or device. Pure, so that ranks can compare it.
+/// too large, or is of another type. Pure, so that ranks can compare it.
 std::vector<std::size_t> assign_buckets(const std::vector<NamedTensor>& parameters,
                                         const DataParallelOptions& options);
+
+/// The parameters of each bucket, in the order of assign_buckets().
+std::vector<std::vector<NamedTensor>> in_buckets(std::vector<NamedTensor> parameters,
+                                                 const DataParallelOptions& options);
 
 }  // namespace troupe::train

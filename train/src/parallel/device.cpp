@@ -1,6 +1,7 @@
 #include "parallel/device.hpp"
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include <ATen/Context.h>
@@ -33,6 +34,8 @@ bool has_gpus_to_use() {
 /// where there is a GPU driver.
 const bool kLoadedBeforeMain = has_gpus_to_use() && load_torch_cuda().empty();
 
+std::optional<c10::Device> of_tests;
+
 c10::Device without(const std::string& why) {
   log::warn(
       fmt::format("GPUs are visible, and LibTorch cannot use them ({}); training on the CPU", why));
@@ -41,7 +44,10 @@ c10::Device without(const std::string& why) {
 
 }  // namespace
 
+void use_device(c10::Device device) { of_tests = device; }
+
 c10::Device device_of_rank(int local_rank) {
+  if (of_tests) return *of_tests;
   int devices = 0;
   const auto found = cudaGetDeviceCount(&devices);
   if (found == cudaErrorInitializationError) {

@@ -10,4 +10,8 @@ namespace troupe::train {
 /// Impossible where CUDA was initialized in a process that this one was forked from.
 c10::Device device_of_rank(int local_rank);
 
+/// For tests: what device_of_rank() returns from now on in this process, and in those forked from
+/// it.
+void use_device(c10::Device device);
+
 }  // namespace troupe::train

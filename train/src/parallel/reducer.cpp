@@ -114,27 +114,25 @@ std::string Reducer::name() const {
 }
 
 void Reducer::fill_buckets(std::vector<NamedTensor> parameters) {
-  const auto assigned = assign_buckets(parameters, options_);
-  buckets_.resize(assigned.back() + 1);
-  std::reverse(parameters.begin(), parameters.end());
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    auto& [name, tensor] = parameters[i];
-    auto& members = buckets_[assigned[i]].members;
-    members.push_back(i);
-    parameters_.push_back({.name = std::move(name),
-                           .variable = tensor,
-                           .part = {},
-                           .bucket = assigned[i],
-                           .member = members.size() - 1,
-                           .accumulator = {}});
+  for (auto& bucket : in_buckets(std::move(parameters), options_)) {
+    auto& members = buckets_.emplace_back().members;
+    for (auto& [name, tensor] : bucket) {
+      members.push_back(parameters_.size());
+      parameters_.push_back({.name = std::move(name),
+                             .variable = tensor,
+                             .part = {},
+                             .bucket = buckets_.size() - 1,
+                             .member = members.size() - 1,
+                             .accumulator = {}});
+    }
   }
   for (auto& bucket : buckets_) {
-    if (keeps_ == Keeps::Part)
-      make_shard(bucket);
-    else
+    if (keeps_ == Keeps::All)
       allocate(bucket);
+    else
+      make_shard(bucket);
   }
-  if (keeps_ == Keeps::Part) plan_rooms();
+  if (keeps_ != Keeps::All) plan_rooms();
 }
 
 /// One for all buckets of a type: they are reduced one after the other.
@@ -154,8 +152,9 @@ void Reducer::make_shard(Bucket& bucket) {
   std::vector<NamedTensor> parameters;
   for (auto index : bucket.members)
     parameters.push_back({parameters_[index].name, parameters_[index].variable});
-  bucket.shard = std::make_shared<GradientShard>(std::move(parameters), communicator_.rank(),
-                                                 communicator_.size());
+  bucket.shard =
+      std::make_shared<GradientShard>(std::move(parameters), communicator_.rank(),
+                                      communicator_.size(), keeps_ == Keeps::PartInMainMemory);
 }
 
 std::vector<std::shared_ptr<GradientShard>> Reducer::shards() const {
@@ -324,7 +323,7 @@ void Reducer::fill_with_zeros() {
 }
 
 void Reducer::add_unused() {
-  if (keeps_ == Keeps::Part) return;  // a shard knows what has come
+  if (keeps_ != Keeps::All) return;  // a shard knows what has come
   const at::NoGradGuard no_grad;
   for (auto index : unused_) {
     auto& parameter = parameters_[index];

@@ -50,8 +50,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   /// For tests: what happened, in order, from two threads.
   enum class Event { Submitted, Reduced, BackwardEnded };
   using Trace = std::function<void(Event, std::size_t bucket)>;
-  /// Which averages a rank keeps.
-  enum class Keeps { All, Part };
+  /// Which averages a rank keeps, and whether the part is in main memory.
+  enum class Keeps { All, Part, PartInMainMemory };
 
   /// `parameters`: those that want gradients, each once, the same on every rank. A collective:
   /// `queue` gets its models, and `communicator` allocates, in one order on all ranks.

@@ -95,9 +95,10 @@ at::Tensor InitialMasters::find(const at::Tensor& parameter) const {
 }
 
 void take_written(at::Tensor& master, const at::Tensor& value) {
-  const auto rounded = master.to(value.scalar_type());
-  if (at::equal(rounded, value)) return;
-  master.copy_(at::where(rounded.eq(value), master, value.to(master.scalar_type())));
+  const auto here = value.to(master.device());
+  const auto rounded = master.to(here.scalar_type());
+  if (at::equal(rounded, here)) return;
+  master.copy_(at::where(rounded.eq(here), master, here.to(master.scalar_type())));
 }
 
 }  // namespace troupe::train

@@ -53,7 +53,7 @@ class InitialMasters {
 };
 
 /// `master`, but for elements whose rounding is not what `value` has: those have been written, and
-/// become what was written. `value` is of a smaller type.
+/// become what was written. `value` may be of a smaller type and on another device.
 void take_written(at::Tensor& master, const at::Tensor& value);
 
 }  // namespace troupe::train

@@ -20,8 +20,8 @@
 namespace troupe::train::safetensors {
 namespace {
 
-/// Tensors and their names are in alphabetical order, since Python's save_model writes a tensor under
-/// the name that is the first in it.
+/// Tensors and their names are in alphabetical order, since Python's save_model writes a tensor
+/// under the name that is the first in it.
 std::vector<ModelTensor> sorted_tensors_of(const torch::nn::Module& model) {
   auto tensors = tensors_of(model);
   for (auto& each : tensors) std::ranges::sort(each.names);

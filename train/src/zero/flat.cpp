@@ -17,14 +17,21 @@
 namespace troupe::train {
 namespace {
 
+constexpr std::int64_t kNever = -1;  // no number of writes
+
 /// Elements in the order of memory: of a tensor without gaps, whichever its strides are.
 at::Tensor in_memory_order(const at::Tensor& tensor) {
   return tensor.as_strided({tensor.numel()}, {1});
 }
 
+at::Tensor copy_in_main_memory(const at::Tensor& tensor) {
+  return tensor.to(tensor.options().device(at::kCPU), /*non_blocking=*/false, /*copy=*/true);
+}
+
 }  // namespace
 
-Flat::Flat(std::vector<NamedTensor> parameters, int rank, int ranks, Holds holds)
+Flat::Flat(std::vector<NamedTensor> parameters, int rank, int ranks, Holds holds,
+           std::optional<c10::Device> device)
     : parameters_(std::move(parameters)),
       partition_(train::partition(elements_of(parameters_), ranks)),
       pieces_(partition_.pieces_of(rank)),
@@ -32,17 +39,20 @@ Flat::Flat(std::vector<NamedTensor> parameters, int rank, int ranks, Holds holds
   const at::NoGradGuard no_grad;
   const auto& first = parameters_.front().tensor;
   data_type_of(first);  // refuses a type that cannot be sent
-  values_ = at::zeros({partition_.total()}, first.options().requires_grad(false));
+  values_ = at::zeros({partition_.total()},
+                      first.options().requires_grad(false).device(device.value_or(first.device())));
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     places_.push_back(laid_out(values_, partition_.offsets[i], parameters_[i].tensor));
-  if (holds == Holds::Part) {
+  if (holds != Holds::Whole) {
     memory_ = std::make_unique<LentMemory>(values_);
     for (std::size_t i = 0; i < places_.size(); ++i)
       places_[i] = memory_->view(partition_.offsets[i], places_[i]);
   }
-  take_values();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) move_into_place(i);
   versions_before_ = versions();
-  own_ = holds_part() ? own_in_values().clone() : own_in_values();
+  own_ = own_in_values();
+  if (holds == Holds::Part) own_ = own_.clone();
+  if (holds == Holds::PartInMainMemory) own_ = copy_in_main_memory(own_);
   cut_into_pieces(own_);
 }
 
@@ -55,13 +65,15 @@ void Flat::cut_into_pieces(const at::Tensor& part) {
 }
 
 std::shared_ptr<void> Flat::keep_masters(
-    const std::function<at::Tensor(const at::Tensor&)>& value_of) {
+    Masters masters, const std::function<at::Tensor(const at::Tensor&)>& value_of) {
   const at::NoGradGuard no_grad;
-  const auto type = values_.scalar_type();
-  if (type != at::kBFloat16 && type != at::kHalf) return nullptr;
+  auto options = own_.options();
+  if (masters.in_float32 && is_small(own_)) options = options.dtype(at::kFloat);
+  if (masters.in_main_memory) options = options.device(at::kCPU);
+  if (options.type_equal(own_.options()) && options.device() == own_.device()) return nullptr;
   if (auto used = masters_used_.lock()) return used;
   release();
-  masters_ = own_.to(at::kFloat);
+  masters_ = own_.to(options);
   cut_into_pieces(masters_);
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     const auto& [parameter, first, count] = pieces_[i];
@@ -84,16 +96,17 @@ void Flat::gather(Communicator& communicator) {
   if (partition_.ranks == 1 && !holds_part()) return;
   if (!holds_part()) return gather(communicator, own_.clone(), values_);
   if (is_whole()) {
-    own_.copy_(own_in_values());
-    return gather(communicator, own_, at::empty_like(values_));
+    keep_own();
+    return gather(communicator, own_in_values(), at::empty_like(values_));
   }
   memory_->take();
   try {
-    gather(communicator, own_, values_);
+    gather(communicator, own_.to(values_.device()), values_);
   } catch (...) {
     memory_->give_back();  // what is in it are no values
     throw;
   }
+  versions_gathered_ = versions();
 }
 
 void Flat::gather(Communicator& communicator, const at::Tensor& own, const at::Tensor& into) {
@@ -105,9 +118,16 @@ void Flat::gather(Communicator& communicator, const at::Tensor& own, const at::T
 
 void Flat::release() {
   if (!holds_part() || !is_whole() || holders_ > 0) return;
+  keep_own();
+  memory_->give_back();
+}
+
+/// The rank's part becomes what the buffer has of it.
+void Flat::keep_own() {
+  // On another device that is a copy for which everything waits.
+  if (own_.device() != values_.device() && versions() == versions_gathered_) return;
   const at::NoGradGuard no_grad;
   own_.copy_(own_in_values());
-  memory_->give_back();
 }
 
 /// LibTorch counts what is written to a tensor in place.
@@ -122,6 +142,7 @@ std::int64_t Flat::versions() const {
 std::int64_t Flat::writes() const { return free_ > 0 ? counted_ : versions() - versions_before_; }
 
 void Flat::set_writes_are_free(bool free) {
+  if (free) versions_gathered_ = kNever;  // what reaches for memory may write to it, uncounted
   if (free && free_ == 0) counted_ = writes();
   free_ += free ? 1 : -1;
   if (free_ == 0) versions_before_ = versions() - counted_;
@@ -131,9 +152,12 @@ void Flat::dissolve() {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto tensor = parameters_[i].tensor;
-    if (is_in_place(i)) tensor.set_data(tensor.detach().clone());
+    if (is_in_place(i)) tensor.set_data(copy_in_main_memory(tensor.detach()));
   }
-  if (memory_) memory_->set_owner({});
+  if (memory_) {
+    memory_->set_owner({});
+    memory_->give_back();
+  }
   dissolved_ = true;
 }
 
@@ -180,11 +204,18 @@ void Flat::move_back() {
   take_values();
 }
 
+void Flat::move_into_place(std::size_t parameter) {
+  auto tensor = parameters_[parameter].tensor;
+  versions_gathered_ = kNever;  // no write of the parameter is counted here
+  places_[parameter].copy_(tensor.detach());
+  tensor.set_data(places_[parameter]);
+}
+
 void Flat::take_values() {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    auto tensor = parameters_[i].tensor;
-    auto& place = places_[i];
+    const auto& tensor = parameters_[i].tensor;
+    const auto& place = places_[i];
     if (tensor.sizes() != place.sizes() || tensor.scalar_type() != place.scalar_type() ||
         tensor.device() != place.device()) {
       throw std::logic_error(
@@ -192,9 +223,7 @@ void Flat::take_values() {
                       "prepared: make and prepare the optimizer again after such a change",
                       parameters_[i].name));
     }
-    if (is_in_place(i)) continue;
-    place.copy_(tensor.detach());
-    tensor.set_data(place);
+    if (!is_in_place(i)) move_into_place(i);
   }
 }
 
@@ -218,10 +247,15 @@ void Flat::lend_gradients(const GradientShard* averages, bool copies) {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     auto gradient = gradient_of(i, averages);
+    auto& piece = piece_tensors_[i];
     if (gradient.defined())
-      gradient = gradient.to(piece_tensors_[i].scalar_type(), /*non_blocking=*/false, copies);
-    piece_tensors_[i].mutable_grad() = std::move(gradient);
+      gradient = gradient.to(piece.device(), piece.scalar_type(), /*non_blocking=*/false, copies);
+    piece.mutable_grad() = std::move(gradient);
   }
+}
+
+void Flat::check_gradients(const GradientShard* averages) const {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) gradient_of(i, averages);
 }
 
 void Flat::drop_gradients() {
@@ -230,11 +264,9 @@ void Flat::drop_gradients() {
 
 at::Tensor Flat::in_order(std::size_t parameter, const at::Tensor& tensor) const {
   const auto& place = places_[parameter];
-  if (tensor.strides() == place.strides() && tensor.device() == place.device() &&
-      !tensor.is_neg() && !tensor.is_conj())
+  if (tensor.strides() == place.strides() && !tensor.is_neg() && !tensor.is_conj())
     return in_memory_order(tensor.detach());
-  auto copy =
-      at::empty_strided(place.sizes(), place.strides(), tensor.options().device(place.device()));
+  auto copy = at::empty_strided(place.sizes(), place.strides(), tensor.options());
   copy.copy_(tensor.detach());
   return in_memory_order(copy);
 }

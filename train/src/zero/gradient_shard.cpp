@@ -15,7 +15,8 @@
 
 namespace troupe::train {
 
-GradientShard::GradientShard(std::vector<NamedTensor> parameters, int rank, int ranks)
+GradientShard::GradientShard(std::vector<NamedTensor> parameters, int rank, int ranks,
+                             bool in_main_memory)
     : parameters_(std::move(parameters)),
       partition_(train::partition(elements_of(parameters_), ranks)),
       rank_(rank),
@@ -24,7 +25,10 @@ GradientShard::GradientShard(std::vector<NamedTensor> parameters, int rank, int 
       foreign_(parameters_.size()) {
   const auto& first = parameters_.front().tensor;
   data_type_of(first);  // refuses what cannot be reduced
-  part_ = at::zeros({partition_.part}, first.options().requires_grad(false));
+  auto options = first.options().requires_grad(false);
+  is_elsewhere_ = in_main_memory && !first.device().is_cpu();
+  if (is_elsewhere_) options = options.device(at::kCPU);
+  part_ = at::zeros({partition_.part}, options);
   for (const auto& [name, tensor] : parameters_) {
     const auto without_memory = tensor.options().device(at::kMeta).requires_grad(false);
     layouts_.push_back(at::empty_strided(tensor.sizes(), tensor.strides(), without_memory));
@@ -85,13 +89,14 @@ void GradientShard::reduce(Communicator& communicator, const std::vector<bool>& 
     if (has_come[i] && has_gradient(i)) parameters_[i].tensor.mutable_grad().reset();
   }
   if (partition_.part == 0) return;
-  const bool adds =
-      std::ranges::any_of(pieces_, [&](const Piece& piece) { return adds_[piece.parameter] != 0; });
-  const auto averages = adds ? room.narrow(0, partition_.total(), partition_.part) : part_;
+  const bool takes = is_elsewhere_ || std::ranges::any_of(pieces_, [&](const Piece& piece) {
+                       return adds_[piece.parameter] != 0;
+                     });
+  const auto averages = takes ? room.narrow(0, partition_.total(), partition_.part) : part_;
   communicator.reduce_scatter(all.const_data_ptr(), averages.data_ptr(),
                               static_cast<std::size_t>(partition_.part), data_type_of(part_),
                               ReduceOp::Average);
-  if (adds) take(averages);
+  if (takes) take(averages.to(part_.device()));
 }
 
 /// Adds them to this rank's part, or puts them in its place, as the parameters say.

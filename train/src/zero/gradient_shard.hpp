@@ -39,7 +39,9 @@ namespace troupe::train {
 class GradientShard {
  public:
   /// `parameters`: of one type and device, in the order of the bucket, the same on all ranks.
-  GradientShard(std::vector<NamedTensor> parameters, int rank, int ranks);
+  /// `in_main_memory`: this rank's averages are there, and else on that device.
+  GradientShard(std::vector<NamedTensor> parameters, int rank, int ranks,
+                bool in_main_memory = false);
 
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
   /// The runs of elements that are in this rank's part, as Partition::pieces_of has them.
@@ -79,6 +81,7 @@ class GradientShard {
   const Partition partition_;
   const int rank_;
   const std::vector<Piece> pieces_;
+  bool is_elsewhere_;                // the averages are not where gradients are reduced
   at::Tensor part_;                  // averages
   std::vector<at::Tensor> layouts_;  // of the parameters, as they were; without memory
   std::vector<at::Tensor> stand_ins_;

@@ -10,14 +10,26 @@
 
 namespace troupe::train {
 
-void check_stage(const ZeroOptions& options) {
-  if (options.stage >= 0 && options.stage <= 3) return;
-  throw std::invalid_argument(fmt::format(
-      "ContextOptions::zero.stage is {}; it can be 0 (every rank has the whole state of "
-      "the optimizers), 1 (every rank has a part of it), 2 (and a part of the gradients) or 3 (and "
-      "a "
-      "part of the parameters)",
-      options.stage));
+void check(const ZeroOptions& options) {
+  if (options.stage < 0 || options.stage > 3) {
+    throw std::invalid_argument(
+        fmt::format("ContextOptions::zero.stage is {}; it can be 0 (every rank has the whole state "
+                    "of the optimizers), 1 (every rank has a part of it), 2 (and a part of the "
+                    "gradients) or 3 (and a part of the parameters)",
+                    options.stage));
+  }
+  if (options.offload_optimizer && options.stage == 0) {
+    throw std::invalid_argument(
+        "ContextOptions::zero.offload_optimizer is set, and zero.stage is 0, at which an optimizer "
+        "updates the parameters where they are: set the stage to 1, 2 or 3, also with one rank");
+  }
+  if (options.offload_parameters && !(options.offload_optimizer && options.stage == 3)) {
+    throw std::invalid_argument(fmt::format(
+        "ContextOptions::zero.offload_parameters is set, zero.stage is {} and "
+        "zero.offload_optimizer is {}: parameters go to main memory with stage 3, where their "
+        "optimizer is too",
+        options.stage, options.offload_optimizer));
+  }
 }
 
 void refuse_shared(const std::vector<NamedTensor>& parameters,

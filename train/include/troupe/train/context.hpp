@@ -31,6 +31,7 @@ namespace troupe::train {
 
 struct CutBucket;
 class Flat;
+struct NamedTensor;
 class OptimizerKind;
 class OptimizerParts;
 class Saver;
@@ -250,8 +251,11 @@ class Context {
   struct Impl;
   struct PreparedModel;
   void prepare_module(std::shared_ptr<torch::nn::Module> module);
+  void make_alike(torch::nn::Module& module);
   void average_gradients(PreparedModel& prepared, const torch::nn::Module& module);
-  void cut(PreparedModel& prepared);
+  bool cuts_values() const;
+  void cut(PreparedModel& prepared, const std::vector<NamedTensor>& trained);
+  void make_gathering();
   std::vector<std::vector<CutBucket>> cut_models(const PreparedModel* other) const;
   std::vector<std::shared_ptr<Flat>> cut_values(const std::vector<at::Tensor>& parameters) const;
   Gathered gather(const torch::nn::Module& module);

@@ -163,12 +163,13 @@ void Restoring::load_model(torch::nn::Module& model, std::size_t number) {
   if (files_) train::load_model(model, *files_, number);
 }
 
-/// On every rank, in the memory of its device.
+/// On every rank, in main memory or in that of the rank's device.
 at::Tensor Restoring::broadcast(const SavedTensor& tensor, c10::Device device) {
   auto values = files_ ? read_tensor(*files_, tensor).to(device) : unread(tensor, device);
   if (communicator_.size() == 1 || values.nbytes() == 0) return values;
   finish_writes(values);
-  communicator_.broadcast(values.mutable_data_ptr(), values.nbytes(), DataType::UInt8, 0);
+  auto& through = device.is_cpu() ? control_ : communicator_;
+  through.broadcast(values.mutable_data_ptr(), values.nbytes(), DataType::UInt8, 0);
   return values;
 }
 
@@ -230,11 +231,12 @@ void Restoring::load_state(torch::optim::Optimizer& optimizer, OptimizerParts* p
       const auto& saved = groups[g][p];
       if (saved.tensors.empty() && saved.steps == 0) continue;
       const auto& parameter = optimizer.param_groups().at(g).params().at(p);
+      const auto where = parts != nullptr ? parts->device_of_state() : std::nullopt;
       ElementState state{.steps = saved.steps, .tensors = std::vector<at::Tensor>(names.size())};
       for (std::size_t t = 0; t < names.size(); ++t) {
         const auto found = saved.tensors.find(names[t]);
         if (found != saved.tensors.end())
-          state.tensors[t] = broadcast(found->second, parameter.device());
+          state.tensors[t] = broadcast(found->second, where.value_or(parameter.device()));
       }
       if (parts != nullptr && parts->take_state(optimizer, parameter, state)) continue;
       for (auto& tensor : state.tensors) {

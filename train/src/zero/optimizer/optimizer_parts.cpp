@@ -68,15 +68,15 @@ const torch::optim::OptimizerParamState* state_of(const Optimizer& optimizer,
 
 }  // namespace
 
-/// While this lives, the optimizer has the pieces of this rank's part in place of the model's parameters.
+/// While this lives, the optimizer has the pieces of one of its parts in place of the model's
+/// parameters.
 class OptimizerParts::PiecesInPlace {
  public:
-  PiecesInPlace(Optimizer& optimizer, const std::vector<Part>& parts)
+  PiecesInPlace(Optimizer& optimizer, const Part& part)
       : optimizer_(optimizer), pieces_(optimizer.param_groups().size()) {
-    for (const auto& [groups, flat, averages] : parts) {
-      for (std::size_t i = 0; i < flat->pieces().size(); ++i)
-        pieces_[groups[flat->pieces()[i].parameter]].push_back(flat->piece_tensors()[i]);
-    }
+    const auto& flat = *part.flat;
+    for (std::size_t i = 0; i < flat.pieces().size(); ++i)
+      pieces_[part.groups[flat.pieces()[i].parameter]].push_back(flat.piece_tensors()[i]);
     exchange();
   }
   ~PiecesInPlace() { exchange(); }
@@ -93,25 +93,24 @@ class OptimizerParts::PiecesInPlace {
   std::vector<std::vector<at::Tensor>> pieces_;
 };
 
-/// While this lives, the pieces have their gradients: copies that were divided, or the parameters'.
+/// While this lives, the pieces of one part have their gradients: copies that were divided, or the
+/// parameters'.
 class OptimizerParts::GradientsLent {
  public:
   // Delegates, so that the destructor runs where a gradient cannot be lent.
-  explicit GradientsLent(OptimizerParts& parts) : GradientsLent(parts, !parts.has_copies_) {
-    if (!lends_) return;
-    for (auto& part : parts_.parts_) part.flat->lend_gradients(part.averages.get(), false);
+  GradientsLent(const Part& part, bool has_copies) : GradientsLent(*part.flat, !has_copies) {
+    if (lends_) flat_.lend_gradients(part.averages.get(), false);
   }
   ~GradientsLent() {
-    if (!lends_) return;
-    for (auto& part : parts_.parts_) part.flat->drop_gradients();
+    if (lends_) flat_.drop_gradients();
   }
   GradientsLent(const GradientsLent&) = delete;
   GradientsLent& operator=(const GradientsLent&) = delete;
 
  private:
-  GradientsLent(OptimizerParts& parts, bool lends) : parts_(parts), lends_(lends) {}
+  GradientsLent(Flat& flat, bool lends) : flat_(flat), lends_(lends) {}
 
-  OptimizerParts& parts_;
+  Flat& flat_;
   const bool lends_;  // else there are copies, which stay until drop_copies()
 };
 
@@ -160,15 +159,16 @@ OptimizerParts::OptimizerParts(const OptimizerKind& kind,
   }
 }
 
-void OptimizerParts::keep_masters(InitialMasters& initial) {
-  has_masters_ = true;
+void OptimizerParts::keep_masters(Flat::Masters masters, InitialMasters* initial) {
   for (auto& part : parts_) {
-    masters_.push_back(part.flat->keep_masters(
-        [&](const at::Tensor& parameter) { return initial.find(parameter); }));
+    auto kept = part.flat->keep_masters(masters, [&](const at::Tensor& parameter) {
+      return initial != nullptr ? initial->find(parameter) : at::Tensor();
+    });
+    if (kept) masters_.push_back(std::move(kept));
+    if (initial == nullptr) continue;
+    for (const auto& parameter : part.flat->parameters()) initial->forget(parameter.tensor);
   }
-  for (const auto& group : groups_) {
-    for (const auto& parameter : group) initial.forget(parameter.tensor);
-  }
+  has_masters_ = !masters_.empty();
 }
 
 /// `groups`: of the optimizer's parameters.
@@ -231,7 +231,9 @@ bool OptimizerParts::divide_gradients(double scale) {
   if (gathering_) gathering_->meet();  // who is late may still need parameters
   check_gradients();
   if (!has_masters_) return divide(gradients(), scale);
-  for (auto& part : parts_) part.flat->lend_gradients(part.averages.get(), true);
+  // What parameters have as gradients stays as it is. Averages are this rank's alone.
+  for (auto& part : parts_)
+    part.flat->lend_gradients(part.averages.get(), /*copies=*/part.averages == nullptr);
   has_copies_ = true;
   return divide(gradients(), scale);
 }
@@ -269,13 +271,17 @@ void OptimizerParts::check_parameters(const Optimizer& optimizer) const {
 void OptimizerParts::step(Optimizer& optimizer, const std::function<void()>& update) {
   check_parameters(optimizer);
   check_gradients();
+  for (const auto& part : parts_) {
+    if (!has_copies_) part.flat->check_gradients(part.averages.get());
+  }
   if (gathering_) gathering_->meet();
   for (auto& part : parts_) part.flat->move_back();
   cut_state(optimizer);
   for (auto& part : parts_) part.flat->begin_update();
-  const GradientsLent lent(*this);
-  {
-    const PiecesInPlace pieces(optimizer, parts_);
+  // One after the other, as gradients in another type or memory are copies.
+  for (const auto& part : parts_) {
+    const GradientsLent lent(part, has_copies_);
+    const PiecesInPlace pieces(optimizer, part);
     update();
   }
   for (auto& part : parts_) part.flat->end_update(communicator_);
@@ -331,6 +337,11 @@ bool OptimizerParts::take_state(Optimizer& optimizer, const at::Tensor& paramete
     }
   }
   return false;
+}
+
+std::optional<c10::Device> OptimizerParts::device_of_state() const {
+  if (parts_.empty()) return std::nullopt;
+  return parts_.front().flat->options().device();
 }
 
 std::vector<std::shared_ptr<Flat>> OptimizerParts::flats() const {
