@@ -3,9 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -28,13 +26,6 @@ class Optimizer;
 }
 
 namespace troupe::train {
-
-struct CutBucket;
-class Flat;
-struct NamedTensor;
-class OptimizerKind;
-class OptimizerParts;
-class Saver;
 
 namespace detail {
 template <class M>
@@ -179,12 +170,12 @@ class Context {
   /// `ctx.scaled(loss).backward()`: the loss times the scale that MixedPrecision::Type::Float16
   /// needs, and the loss itself with other types. A loss is scaled for each backward, also under
   /// no_sync(); the step() of a prepared optimizer divides the gradients, and what reads them
-  /// before is clip_grad_norm(), which divides them too. With MixedPrecision::master_weights those
-  /// are copies in float32: the parameters' gradients stay multiplied. The scale changes here, by
-  /// the steps since the last call, so that all optimizers step after the same losses, or drop
-  /// their gradients between. Throws std::logic_error where no optimizer was prepared, and
-  /// std::runtime_error on all ranks where gradients are not finite although the scale is the
-  /// smallest.
+  /// before is clip_grad_norm(), which divides them too. With MixedPrecision::master_weights and
+  /// ZeroOptions::offload_optimizer those are copies: the parameters' gradients stay multiplied.
+  /// The scale changes here, by the steps since the last call, so that all optimizers step after
+  /// the same losses, or drop their gradients between. Throws std::logic_error where no optimizer
+  /// was prepared, and std::runtime_error on all ranks where gradients are not finite although the
+  /// scale is the smallest.
   at::Tensor scaled(const at::Tensor& loss);
   /// By what the last loss was scaled. Before the first loss it is the scale that the first loss
   /// will have. It is 1 with types that need no scale.
@@ -249,26 +240,9 @@ class Context {
 
  private:
   struct Impl;
-  struct PreparedModel;
   void prepare_module(std::shared_ptr<torch::nn::Module> module);
-  void make_alike(torch::nn::Module& module);
-  void average_gradients(PreparedModel& prepared, const torch::nn::Module& module);
-  bool cuts_values() const;
-  void cut(PreparedModel& prepared, const std::vector<NamedTensor>& trained);
-  void make_gathering();
-  std::vector<std::vector<CutBucket>> cut_models(const PreparedModel* other) const;
-  std::vector<std::shared_ptr<Flat>> cut_values(const std::vector<at::Tensor>& parameters) const;
-  Gathered gather(const torch::nn::Module& module);
-  void meet();
   detail::Preparation prepare_optimizer(torch::optim::Optimizer& optimizer);
-  std::shared_ptr<OptimizerParts> cut_optimizer(const OptimizerKind& kind,
-                                                torch::optim::Optimizer& optimizer);
-  std::vector<std::shared_ptr<torch::nn::Module>> living_models() const;
-  std::vector<std::shared_ptr<OptimizerParts>> with_masters() const;
-  void restore_options(torch::optim::Optimizer& optimizer, std::size_t number);
-  void count_unsynchronized(int guards);
-  std::unordered_map<const void*, std::string> parameter_names() const;
-  Saver& saver();
+  Gathered gather(const torch::nn::Module& module);
   CheckpointSave save(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
                       const std::vector<const torch::optim::Optimizer*>& optimizers, bool copies);
   template <class... T>
