@@ -2,9 +2,12 @@
 #include "rounds.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -127,6 +130,7 @@ class Rank {
       auto& model = *models_[m];
       model.values[model.filled] = value_of(backward, m, model.filled, gang_.rank());
       queue_.on_full(m, ++model.filled);
+      if (own_() % 2 == 0) queue_.await_room(m, own_() % 3);
       if (own_() % 4 == 0) std::this_thread::yield();
     }
   }
@@ -190,5 +194,87 @@ TEST_CASE("backwards whose ranks fill buckets in any order, or fail, stay in ste
           Rank rank(context, seed);
           for (int backward = 0; backward < kBackwards; ++backward)
             rank.run(backward, Plan(shared, context.size()));
+        })) == "");
+}
+
+namespace {
+
+/// A model whose reductions wait until they are let go.
+class Held final : public Reducible {
+ public:
+  std::string name() const override { return "held"; }
+  std::size_t buckets() const override { return 8; }
+  bool owes_average() const override { return false; }
+  bool zero_where_unused() const override { return false; }
+  void reduce(std::size_t) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return allowed_ > reduced_; });
+    ++reduced_;
+  }
+  void fill() override {}
+  void fill_with_zeros() override {}
+  void finish(Communicator&) override {}
+  void reset() override {}
+
+  void allow(int reductions) {
+    const std::lock_guard lock(mutex_);
+    allowed_ += reductions;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int allowed_ = 0;
+  int reduced_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("backward waits for room while buckets are not reduced", "[train][reduction_queue]") {
+  CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& gang) {
+          const auto communicator = make_host_communicator(gang, {});
+          ReductionQueue queue(*communicator);
+          Held model;
+          const auto number = queue.add(model);
+          queue.begin(number);
+          std::atomic<int> filled = 0;
+          std::thread backward([&] {
+            for (int bucket = 1; bucket <= 4; ++bucket) {
+              queue.on_full(number, static_cast<std::size_t>(bucket));
+              queue.await_room(number, 2);
+              filled = bucket;
+            }
+          });
+          expect(eventually([&] { return filled == 2; }), "two full buckets are not waited for");
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          expect(filled == 2, "and the third one is");
+          model.allow(1);
+          expect(eventually([&] { return filled == 3; }), "until one is reduced");
+          model.allow(1);
+          expect(eventually([&] { return filled == 4; }), "and so on");
+          backward.join();
+          model.allow(8);
+          queue.close();
+        })) == "");
+}
+
+TEST_CASE("backward does not wait for a queue that waits for it", "[train][reduction_queue]") {
+  CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& gang) {
+          const auto communicator = make_host_communicator(gang, {});
+          ReductionQueue queue(*communicator);
+          Held first, second;
+          first.allow(8);
+          second.allow(8);
+          const auto last_in_order = queue.add(first);
+          const auto first_in_order = queue.add(second);
+          queue.begin(first_in_order);
+          queue.begin(last_in_order);
+          // What comes next is bucket 0 of the other model, which this thread fills later.
+          queue.on_full(last_in_order, 3);
+          queue.await_room(last_in_order, 0);
+          queue.on_full(first_in_order, 8);
+          queue.on_full(last_in_order, 8);
+          queue.close();
         })) == "");
 }

@@ -240,6 +240,7 @@ void Reducer::on_gradient(std::size_t index) {
   if (!synchronized_) return;
   mark_ready(parameter);
   submit_full_buckets();
+  if (most_waiting_) queue_->await_room(*ordinal_, *most_waiting_);
 }
 
 void Reducer::expect_all() {

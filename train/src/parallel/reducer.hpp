@@ -65,6 +65,9 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
 
+  /// Backward waits while more full buckets than these are not reduced, whose gradients take memory
+  /// until then. Not where operators of backward wait for other ranks.
+  void wait_for_more_than(std::size_t buckets) { most_waiting_ = buckets; }
   /// false: backward leaves the gradients of this rank as they are, until one with true averages
   /// them.
   void set_synchronized(bool on) { synchronized_ = on; }
@@ -159,6 +162,7 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   std::vector<Bucket> buckets_;
   std::vector<Room> rooms_;
   bool synchronized_ = true;
+  std::optional<std::size_t> most_waiting_ = {};
   bool in_backward_ = false;
   // Buckets of this backward that are full, up to the first that is not.
   std::size_t full_ = 0;

@@ -72,6 +72,15 @@ void ReductionQueue::on_full(std::size_t model, std::size_t buckets) {
   changed_.notify_all();
 }
 
+void ReductionQueue::await_room(std::size_t model, std::size_t most) {
+  Lock lock(mutex_);
+  const auto& its = models_[model];
+  changed_.wait(lock, [&] {
+    return its.full <= its.reduced + most || !awake_ || ended_ || error_ || stopping_ ||
+           !(busy_ || is_ready());
+  });
+}
+
 void ReductionQueue::run_thread() {
   Lock lock(mutex_);
   for (;;) {
@@ -125,6 +134,13 @@ bool ReductionQueue::is_ready() const {
 }
 
 void ReductionQueue::advance(Lock& lock) {
+  busy_ = true;
+  take_step(lock);
+  busy_ = false;
+  changed_.notify_all();
+}
+
+void ReductionQueue::take_step(Lock& lock) {
   try {
     if (agreed_.empty()) return take_round(lock);
     const auto step = agreed_.front();
@@ -135,6 +151,7 @@ void ReductionQueue::advance(Lock& lock) {
     if (absent) model.reducible->fill_with_zeros();
     model.reducible->reduce(step.bucket);
     lock.lock();
+    model.reduced = step.bucket + 1;
   } catch (...) {
     if (!lock.owns_lock()) lock.lock();
     error_ = std::current_exception();

@@ -31,8 +31,8 @@ class Reducible {
   /// Whether a rank that has no gradients of this model adds zeros, which is an error otherwise.
   virtual bool zero_where_unused() const = 0;
 
-  /// Averages a bucket over the ranks, or begins to. A collective, on a thread of the queue or on that
-  /// of close() and abandon().
+  /// Averages a bucket over the ranks, or begins to. A collective, on a thread of the queue or on
+  /// that of close() and abandon().
   virtual void reduce(std::size_t bucket) = 0;
   /// Waits until what reduce() has begun is done. On the thread of close() or abandon().
   virtual void complete_reductions() {}
@@ -67,8 +67,10 @@ class Reducible {
 /// 1. All ranks make the same calls of the communicators in the same order: what follows a round
 ///    depends on its result alone, which is the same everywhere.
 /// 2. Nobody waits for ever: to take part in a round, or to reduce a bucket, a rank waits for its
-///    own autograd only, which waits for nobody before it has ended; then every bucket counts as
-///    full.
+///    own autograd only, which before it has ended waits in await_room() alone, and there only
+///    while the queue does not wait for it; then every bucket counts as full. So what autograd
+///    waits for otherwise, as for a collective of the program's own, must need no bucket that comes
+///    later.
 /// 3. One thread at a time is inside the communicators: the queue's own until the backward has
 ///    ended, then its caller's.
 /// 4. A backward that an exception left on one rank fails on all: that rank goes through what the
@@ -94,8 +96,8 @@ class ReductionQueue {
   /// The model is no more. All ranks remove alike, while no backward runs.
   void remove(std::size_t model);
 
-  /// Called once for each backward, when it has ended on this rank, well or not, and before what the
-  /// ranks then do; on the thread of close() or abandon(). What it throws fails the backward.
+  /// Called once for each backward, when it has ended on this rank, well or not, and before what
+  /// the ranks then do; on the thread of close() or abandon(). What it throws fails the backward.
   void set_at_end(std::function<void()> at_end) { at_end_ = std::move(at_end); }
 
   /// A model's first gradient has come. -> whether it is the first model of this backward, whose
@@ -103,6 +105,10 @@ class ReductionQueue {
   bool begin(std::size_t model);
   /// The first `buckets` buckets of a model are full.
   void on_full(std::size_t model, std::size_t buckets);
+  /// Waits while more than `most` of the model's full buckets are not reduced, unless what the
+  /// queue would do next waits for this rank's autograd. For gradients that take memory until they
+  /// are reduced; not where a rank needs others in its backward, as with ZeRO's stage 3.
+  void await_room(std::size_t model, std::size_t most);
   /// The backward has ended on this rank. Returns once all its models are averages. Throws what
   /// Reducible::fill threw, the errors of the communicators, GangBroken naming ranks that an
   /// exception left, std::logic_error naming a model that took part on some ranks only. But for
@@ -118,6 +124,7 @@ class ReductionQueue {
     bool begun = false;
     bool agreed = false;
     std::size_t full = 0;
+    std::size_t reduced = 0;
   };
   struct Step {
     std::size_t model;
@@ -132,6 +139,7 @@ class ReductionQueue {
   void complete_reductions(Lock& lock);
   bool is_ready() const;
   void advance(Lock& lock);
+  void take_step(Lock& lock);
   void take_round(Lock& lock);
   std::vector<std::int32_t> row() const;
   std::vector<int> ranks_that_began(std::size_t model) const;
@@ -150,6 +158,7 @@ class ReductionQueue {
   bool open_ = false;
   bool awake_ = false;    // the thread has something to do in this backward
   bool running_ = false;  // the thread may be inside the communicators
+  bool busy_ = false;     // a thread is inside them
   bool ended_ = false;
   bool failed_ = false;
   bool ended_everywhere_ = false;

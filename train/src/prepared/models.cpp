@@ -18,6 +18,8 @@
 namespace troupe::train {
 namespace {
 
+constexpr std::size_t kMostWaiting = 2;  // buckets of gradients that are to be cut
+
 std::vector<std::shared_ptr<Flat>> values_of(const CutModel& cut) {
   std::vector<std::shared_ptr<Flat>> values;
   for (const auto& bucket : cut) values.push_back(bucket.values);
@@ -106,6 +108,10 @@ void PreparedModels::average_gradients(Prepared& prepared, const torch::nn::Modu
   prepared.reducer = Reducer::make(queue_, communicators_.device(), std::move(model.trained),
                                    options.data_parallel, keeps);
   prepared.reducer->set_synchronized(unsynchronized_ == 0);
+  // A rank that waits must not be waited for in backward, as with stage 3, and where a bucket may
+  // be full at its end alone.
+  if (cuts && !cuts_values() && !options.data_parallel.find_unused_parameters)
+    prepared.reducer->wait_for_more_than(kMostWaiting);
   auto shards = prepared.reducer->shards();
   TORCH_INTERNAL_ASSERT(shards.size() == prepared.cut.size(), "values and gradients are cut alike");
   for (std::size_t i = 0; i < shards.size(); ++i) prepared.cut[i].averages = std::move(shards[i]);
