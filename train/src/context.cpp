@@ -15,6 +15,7 @@
 #include "context_options.hpp"
 #include "log/log.hpp"
 #include "parallel/device.hpp"
+#include "plan/full_memory.hpp"
 #include "precision/loss_scaler.hpp"
 #include "precision/master_weights.hpp"
 #include "prepared/checkpoint_share.hpp"
@@ -215,6 +216,11 @@ CheckpointSave Context::save(const std::vector<std::shared_ptr<torch::nn::Module
   auto share = share_of_rank(impl_->here, *impl_->models, *impl_->optimizers, contents,
                              impl_->epoch, copies);
   return CheckpointSave(impl_->saver.get().begin(std::move(share)));
+}
+
+void add_advice(Context& context) noexcept {
+  advise_where_memory_is_full(context.impl_->models->size(), context.world_size(),
+                              context.options(), context.device());
 }
 
 }  // namespace troupe::train

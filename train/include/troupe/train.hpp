@@ -4,6 +4,7 @@
 #include <troupe/train/context.hpp>
 #include <troupe/train/data_parallel.hpp>
 #include <troupe/train/loader.hpp>
+#include <troupe/train/plan.hpp>
 #include <troupe/train/run.hpp>
 #include <troupe/train/sampler.hpp>
 #include <troupe/train/tensor.hpp>

@@ -12,6 +12,7 @@
 #include "log/log.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/tensor_type.hpp"
+#include "plan/full_memory.hpp"
 #include "zero/moving.hpp"
 #include "zero/preparing.hpp"
 
@@ -47,6 +48,7 @@ void PreparedModels::prepare(std::shared_ptr<torch::nn::Module> module) {
       std::ranges::find_if(models_, [&](auto& each) { return each.module.lock() == module; });
   if (known != models_.end() && gathering_)
     gathering_->dissolve(values_of(std::exchange(known->cut, {})));
+  if (known == models_.end()) add_size(size_, *module);  // of which memory may run out from here on
   warn_of_one_rank();
   if (masters_ || cuts_values())
     move_all_but_trained(*module, here_.device);

@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <troupe/train/plan.hpp>
+
 #include "checkpoint/restoring/restoring.hpp"
 #include "parallel/buckets.hpp"
 #include "parallel/parameter_names.hpp"
@@ -69,6 +71,8 @@ class PreparedModels {
   /// `guards`: of Context::no_sync(), that have begun; negative: that have ended.
   void count_unsynchronized(int guards);
 
+  /// Of all models so far, also of those that have ended.
+  const ModelSize& size() const { return size_; }
   /// Of the parameters of all models that live.
   ParameterNames parameter_names() const;
   /// All models, also those that have ended; a model that is not cut has no buckets.
@@ -105,6 +109,7 @@ class PreparedModels {
   std::shared_ptr<ReductionQueue> queue_;  // with several ranks, from the first trained model on
   std::shared_ptr<Gathering> gathering_;   // the queue tells it of ends
   std::vector<Prepared> models_;           // end before the queue
+  ModelSize size_ = {};
   int unsynchronized_ = 0;  // guards of no_sync() that live
   bool has_warned_ = false;
   const std::unique_ptr<InitialMasters> masters_;

@@ -238,6 +238,11 @@ class Context {
     return save(/*copies=*/true, parts...);
   }
 
+  /// Of the error that is being handled: where it says that the device's memory is full, its text
+  /// gets what train::plan() advises for the context's models. Called where the function of a run
+  /// has thrown.
+  friend void add_advice(Context& context) noexcept;
+
  private:
   struct Impl;
   void prepare_module(std::shared_ptr<torch::nn::Module> module);

@@ -67,11 +67,17 @@ template <auto F>
 void run_trainable(Member& member, const trainable_config<F>& config,
                    ResultSlot<trainable_result<F>>& result) {
   trainable_context<F> context(member);
-  if constexpr (std::is_void_v<trainable_result<F>>) {
-    F(context, config);
-    result.emplace();
-  } else {
-    result.emplace(F(context, config));
+  try {
+    if constexpr (std::is_void_v<trainable_result<F>>) {
+      F(context, config);
+      result.emplace();
+    } else {
+      result.emplace(F(context, config));
+    }
+  } catch (...) {
+    // A context may know more of an error than who threw it.
+    if constexpr (requires { add_advice(context); }) add_advice(context);
+    throw;
   }
 }
 

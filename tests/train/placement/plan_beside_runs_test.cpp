@@ -1,0 +1,192 @@
+// What train::plan predicts, beside what trainings take of a device's memory.
+#include <troupe/train/plan.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <torch/optim/adam.h>
+#include <troupe/detail/trainable/trainable_worker.hpp>
+#include <troupe/train/context.hpp>
+
+#include "guard.hpp"
+#include "parallel/device.hpp"
+#include "support/catch.hpp"
+#include "support/forked_gang.hpp"
+#include "support/net.hpp"
+#include "support/other_device.hpp"
+#include "support/test_member.hpp"
+
+using namespace troupe;
+using namespace troupe::train;
+using namespace troupe::testing;
+
+namespace {
+
+constexpr std::int64_t kWidth = 200;
+constexpr std::int64_t kLayers = 30;
+constexpr std::int64_t kRowsOfBatch = 2;
+constexpr std::int64_t kElements = kLayers * kWidth * (kWidth + 1);
+constexpr std::size_t kBucketBytes = 400'000;
+/// Of what autograd keeps for backward: more than that.
+constexpr std::int64_t kActivations = 8 * kLayers * kRowsOfBatch * kWidth * 4;
+
+Net layers_of_one_size() {
+  Net net(std::vector<std::int64_t>(kLayers + 1, kWidth), 5);
+  net->to(torch::kFloat32);
+  return net;
+}
+
+ContextOptions small_parts(const ZeroOptions& zero, bool has_masters) {
+  ContextOptions options;
+  options.timeout = test::kGuard;
+  options.data_parallel = {.first_bucket_bytes = 100'000, .bucket_bytes = kBucketBytes};
+  options.zero = zero;
+  if (has_masters)
+    options.mixed_precision = {.type = MixedPrecision::Type::BFloat16, .master_weights = true};
+  return options;
+}
+
+void train_steps(Context& ctx) {
+  auto net = ctx.prepare(layers_of_one_size());
+  auto optimizer = ctx.prepare(torch::optim::Adam(net->parameters(), 1e-3));
+  for (int step = 0; step < 3; ++step) {
+    optimizer.zero_grad();
+    const auto x = torch::ones({kRowsOfBatch, kWidth}, net->parameters().front().dtype());
+    net->forward(x.to(ctx.device())).square().mean().backward();
+    optimizer.step();
+  }
+}
+
+double train_with_a_large_batch(Context& ctx, const int& /*config*/) {
+  train_steps(ctx);
+  return torch::ones({10'000'000}, ctx.device()).sum().item<double>();
+}
+
+double train_and_fail(Context& ctx, const int& /*config*/) {
+  train_steps(ctx);
+  throw std::runtime_error("no more rows");
+}
+
+/// A rank whose run has options for its context.
+class MemberWithOptions final : public Member {
+ public:
+  MemberWithOptions(GangContext& gang, const ContextOptions& options)
+      : plain_(gang), settings_(options) {}
+  GangContext& gang() override { return plain_.gang(); }
+  Verdict report(const Metrics& metrics, const std::filesystem::path& checkpoint) override {
+    return plain_.report(metrics, checkpoint);
+  }
+  const std::filesystem::path& storage() const override { return plain_.storage(); }
+  const std::filesystem::path& restore_from() const override { return plain_.restore_from(); }
+  bool reconfigured() const override { return false; }
+  std::uint64_t seed() const override { return 0; }
+  const ContextSettings& settings() const override { return settings_; }
+
+ private:
+  TestMember plain_;
+  ContextSettings settings_;
+};
+
+/// -> failures() of the ranks.
+std::string run_beside_plan(const PlannedStrategy& planned, const PlanOptions& options) {
+  const bool has_masters = options.mixed_precision.master_weights;
+  return failures(ForkedGang::on_one_node(options.ranks).run([&](GangContext& gang) {
+    use_device(other_device());
+    TestMember member(gang);
+    Context ctx(member, small_parts(planned.zero, has_masters));
+    forget_other_peak();
+    train_steps(ctx);
+    const auto predicted = static_cast<std::int64_t>(planned.device.total());
+    const auto taken = other_peak_bytes();
+    const auto of_buckets = 5 * static_cast<std::int64_t>(kBucketBytes);
+    // With stage 3 nothing bounds the gradients that wait to be reduced, but for their number.
+    const auto most = predicted + kActivations + (planned.zero.stage == 3 ? 4 * kElements : 0);
+    expect(taken <= most && predicted <= taken + taken / 10 + of_buckets, [&] {
+      return fmt::format("the most on the device: {} bytes, predicted {}", taken, predicted);
+    });
+  }));
+}
+
+}  // namespace
+
+TEST_CASE("a training takes what the plan predicts of its device's memory",
+          "[train][plan][placement]") {
+  const ModelSize model{.trained = kElements, .largest = kWidth * kWidth};
+  for (const bool has_masters : {false, true}) {
+    for (const int ranks : {1, 2, 3}) {
+      const auto like = small_parts({}, has_masters);
+      const auto plan = train::plan(model, {.ranks = ranks,
+                                            .device = PlanOptions::Device::Gpu,
+                                            .device_memory = 1'000'000'000,
+                                            .mixed_precision = like.mixed_precision,
+                                            .data_parallel = like.data_parallel});
+      for (const auto& strategy : plan.strategies) {
+        INFO(
+            fmt::format("{} ranks, stage {}, optimizer in main memory {}, parameters too {}, "
+                        "master weights {}",
+                        ranks, strategy.zero.stage, strategy.zero.offload_optimizer,
+                        strategy.zero.offload_parameters, has_masters));
+        CHECK(run_beside_plan(strategy, plan.options) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("where a device's memory is full the error says what would fit",
+          "[train][plan][placement]") {
+  struct Case {
+    ZeroOptions zero;
+    std::int64_t limit;
+    std::string advice;
+  };
+  for (const auto& of : std::vector<Case>{
+           {{.stage = 0},
+            15'000'000,
+            "on 2 ranks of one node, .zero = {.stage = 0} takes 0.02 GB of the 0.01 GB of hpu:0, "
+            "beside activations. Use .zero = {.stage = 3}, which takes 0.01 GB."},
+           // Within prepare().
+           {{.stage = 0}, 3'000'000, "beside activations. Nothing fits. What comes nearest is"},
+           // Tensors of the function fill it.
+           {{.stage = 2},
+            40'000'000,
+            "beside activations. Use .zero = {.stage = 3}, which takes 0.01 GB, or a smaller "
+            "batch."}}) {
+    INFO(of.advice);
+    CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+            use_device(other_device());
+            limit_other_memory(of.limit);
+            MemberWithOptions member(gang, small_parts(of.zero, false));
+            std::string error;
+            try {
+              troupe::detail::ResultSlot<double> result;
+              troupe::detail::run_trainable<train_with_a_large_batch>(member, 0, result);
+            } catch (const c10::OutOfMemoryError& full) {
+              error = full.what();
+            } catch (const GangBroken&) {
+              return;  // the other rank was the first, and has the advice
+            }
+            expect(error.find("By train::plan, with Adam ") != std::string::npos &&
+                       error.find(of.advice) != std::string::npos,
+                   [&] { return "the error is: " + error; });
+          })) == "");
+  }
+}
+
+TEST_CASE("an error of another kind stays as it is", "[train][plan][placement]") {
+  CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& gang) {
+          MemberWithOptions member(gang, small_parts({}, false));
+          std::string error;
+          try {
+            troupe::detail::ResultSlot<double> result;
+            troupe::detail::run_trainable<train_and_fail>(member, 0, result);
+          } catch (const std::runtime_error& failed) {
+            error = failed.what();
+          }
+          expect(error == "no more rows", error);
+        })) == "");
+}
