@@ -56,7 +56,8 @@ inline bool hide(const std::filesystem::path& folder) {
          ::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=1m") == 0;
 }
 
-/// Whether a rank may hide() a folder, which takes root. Says so where it may not.
+/// Whether a rank can hide() a folder: only root may mount one. Prints that the test is skipped
+/// where a rank cannot.
 inline bool can_hide(const std::filesystem::path& folder) {
   const auto child = ::fork();
   if (child == 0) ::_exit(hide(folder) ? 0 : 1);

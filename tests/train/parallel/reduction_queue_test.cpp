@@ -270,7 +270,7 @@ TEST_CASE("backward does not wait for a queue that waits for it", "[train][reduc
           const auto first_in_order = queue.add(second);
           queue.begin(first_in_order);
           queue.begin(last_in_order);
-          // What comes next is bucket 0 of the other model, which this thread fills later.
+          // The next bucket in the order is the first of `second`, which this thread fills later.
           queue.on_full(last_in_order, 3);
           queue.await_room(last_in_order, 0);
           queue.on_full(first_in_order, 8);

@@ -150,7 +150,9 @@ TEST_CASE("where a device's memory is full the error says what would fit",
             "on 2 ranks of one node, .zero = {.stage = 0} takes 0.02 GB of the 0.01 GB of hpu:0, "
             "beside activations. Use .zero = {.stage = 3}, which takes 0.01 GB."},
            // Within prepare().
-           {{.stage = 0}, 3'000'000, "beside activations. Nothing fits. What comes nearest is"},
+           {{.stage = 0},
+            3'000'000,
+            "beside activations. Nothing fits. The strategy nearest to fitting is"},
            // Tensors of the function fill it.
            {{.stage = 2},
             40'000'000,

@@ -124,7 +124,7 @@ TEST_CASE("each stage of ZeRO is predicted as this library does it", "[train][pl
   CHECK(with_masters(3) == Numbers{524, 500, 3000, 8 * 512 + 128});
 }
 
-TEST_CASE("what is offloaded leaves the device, but for buckets", "[train][plan]") {
+TEST_CASE("offloaded tensors take memory of the device for their buckets alone", "[train][plan]") {
   const auto plan = train::plan(kSmallModel, small_options({}));
   const auto& gradients = plan.strategies.at(4);
   CHECK(numbers(gradients.device) == Numbers{4024, 0, 0, 4 * 512 + 128});

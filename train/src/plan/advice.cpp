@@ -72,8 +72,8 @@ std::string what_is_missing(const Plan& plan) {
                           : "of main memory for each rank, activations included",
         nearest.device.total() + options.activations, options.device_memory);
   lacks("of main memory for each rank", nearest.main.total(), share_of_rank(options));
-  return fmt::format("Nothing fits. What comes nearest is {}: {}.", name_of(nearest.zero),
-                     fmt::join(missing, ", and "));
+  return fmt::format("Nothing fits. The strategy nearest to fitting is {}: {}.",
+                     name_of(nearest.zero), fmt::join(missing, ", and "));
 }
 
 /// What does not become smaller where there are more ranks.
