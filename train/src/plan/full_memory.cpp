@@ -4,21 +4,16 @@
 #include <exception>
 #include <string>
 
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 
+#include "plan/machine.hpp"
 #include "plan/memory.hpp"
 #include "plan/words.hpp"
 
 namespace troupe::train {
 namespace {
-
-/// In bytes.
-std::uint64_t memory_of(c10::Device device) {
-  return c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).second;
-}
 
 /// What takes less of the device than the training at hand, and fits by the plan.
 const PlannedStrategy* next_smaller(const Plan& made, const PlannedStrategy& used) {
@@ -32,7 +27,7 @@ std::string advice_for(const ModelSize& model, int ranks, const ContextOptions& 
                        c10::Device device) {
   const auto made = plan(model, {.ranks = ranks,
                                  .device = PlanOptions::Device::Gpu,
-                                 .device_memory = memory_of(device),
+                                 .device_memory = device_memory_by_libtorch(device),
                                  .mixed_precision = options.mixed_precision,
                                  .data_parallel = options.data_parallel});
   const auto used = predict(made.model, made.options, options.zero);

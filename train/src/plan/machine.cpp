@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include <c10/core/CachingDeviceAllocator.h>
+
 #include "node/limits/gpus.hpp"
 #include "os/machine.hpp"
 
@@ -11,12 +13,6 @@ namespace troupe::train {
 namespace {
 
 using Device = PlanOptions::Device;
-
-/// 0: this process is shown no GPU.
-std::uint64_t memory_of_first_gpu() {
-  const auto gpus = node::find_gpus(std::getenv("CUDA_VISIBLE_DEVICES"));
-  return gpus.empty() ? 0 : gpus.front().memory_bytes;
-}
 
 void complete_main_memory(PlanOptions& options) {
   if (options.main_memory == 0)
@@ -29,7 +25,7 @@ void complete_main_memory(PlanOptions& options) {
 
 void complete_device(PlanOptions& options) {
   if (options.device_memory == 0 && options.device != Device::Cpu)
-    options.device_memory = memory_of_first_gpu();
+    options.device_memory = first_gpu_memory_by_nvml();
   if (options.device == Device::Auto)
     options.device = options.device_memory > 0 ? Device::Gpu : Device::Cpu;
   if (options.device_memory > 0) return;
@@ -42,6 +38,15 @@ void complete_device(PlanOptions& options) {
 }
 
 }  // namespace
+
+std::uint64_t first_gpu_memory_by_nvml() {
+  const auto gpus = node::find_gpus(std::getenv("CUDA_VISIBLE_DEVICES"));
+  return gpus.empty() ? 0 : gpus.front().memory_bytes;
+}
+
+std::uint64_t device_memory_by_libtorch(c10::Device device) {
+  return c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).second;
+}
 
 PlanOptions completed(PlanOptions options) {
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;

@@ -20,10 +20,6 @@ std::uint64_t elements_as_float32(const at::Tensor& tensor) {
          std::max<std::size_t>(tensor.element_size() / kFloat32Bytes, 1);
 }
 
-std::uint64_t bytes_of(const at::Tensor& tensor) {
-  return static_cast<std::uint64_t>(tensor.numel()) * tensor.element_size();
-}
-
 std::optional<std::size_t> first_that_fits(const std::vector<PlannedStrategy>& strategies) {
   const auto found = std::ranges::find_if(strategies, &PlannedStrategy::fits);
   if (found == strategies.end()) return std::nullopt;
@@ -41,7 +37,7 @@ ModelSize size_of(const torch::nn::Module& model) {
   for (const auto& parameter : model.parameters()) {
     if (!is_new(parameter)) continue;
     if (!parameter.requires_grad()) {
-      size.other_bytes += bytes_of(parameter);
+      size.other_bytes += parameter.nbytes();
       continue;
     }
     const auto elements = elements_as_float32(parameter);
@@ -49,7 +45,7 @@ ModelSize size_of(const torch::nn::Module& model) {
     size.largest = std::max(size.largest, elements);
   }
   for (const auto& buffer : model.buffers()) {
-    if (is_new(buffer)) size.other_bytes += bytes_of(buffer);
+    if (is_new(buffer)) size.other_bytes += buffer.nbytes();
   }
   return size;
 }
