@@ -9,7 +9,7 @@ namespace troupe::testing {
 
 /// A device for tests that train as on a GPU, in a process that has none. LibTorch's device type
 /// HPU, which no program of ours has, is such a device in each process whose executable is linked
-/// with other_device.cpp.
+/// with other_device/memory.cpp and other_device/operators.cpp.
 ///
 /// The device's memory is main memory that an allocator of the device hands out and counts. Tensors
 /// of the device are told apart from the CPU's: an operator that gets both is an error, except

@@ -1,9 +1,7 @@
+// The operators of the other device, and what LibTorch asks of a kind of device besides memory.
 #include "support/other_device.hpp"
 
-#include <atomic>
 #include <cstring>
-#include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,8 +17,8 @@
 #include <ATen/ops/resize_native.h>
 #include <ATen/ops/set_native.h>
 #include <ATen/ops/view_native.h>
+#include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
@@ -30,51 +28,6 @@ namespace {
 constexpr auto kOtherType = c10::DeviceType::HPU;
 constexpr c10::DispatchKeySet kOtherKeys(c10::DispatchKey::HPU);
 constexpr c10::DispatchKeySet kCpuKeys(c10::DispatchKey::CPU);
-
-std::atomic<std::int64_t> live_bytes = 0;
-std::atomic<std::int64_t> peak_bytes = 0;
-std::atomic<std::int64_t> most_bytes = kNoLimit;
-
-/// Memory that is counted while it lives.
-struct OtherBlock {
-  explicit OtherBlock(std::size_t size)
-      : memory(c10::GetCPUAllocator()->allocate(size)), bytes(static_cast<std::int64_t>(size)) {
-    const auto now = live_bytes += bytes;
-    const std::int64_t limit = most_bytes;
-    if (now > limit) live_bytes -= bytes;
-    TORCH_CHECK_WITH(OutOfMemoryError, now <= limit, "The other device is out of memory. Tried to ",
-                     "allocate ", bytes, " bytes beside ", now - bytes, ", of ", limit, ".");
-    auto peak = peak_bytes.load();
-    while (now > peak && !peak_bytes.compare_exchange_weak(peak, now)) {
-    }
-  }
-  ~OtherBlock() { live_bytes -= bytes; }
-  static void free(void* block) { delete static_cast<OtherBlock*>(block); }
-
-  const c10::DataPtr memory;
-  const std::int64_t bytes;
-};
-
-struct OtherAllocator final : c10::DeviceAllocator {
-  c10::DataPtr allocate(std::size_t bytes) override {
-    auto block = std::make_unique<OtherBlock>(bytes);
-    auto* const at = block->memory.get();
-    return {at, block.release(), &OtherBlock::free, other_device()};
-  }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override {
-    default_copy_data(to, from, bytes);
-  }
-  bool initialized() override { return true; }
-  void emptyCache(c10::MempoolId_t) override {}
-  void recordStream(const c10::DataPtr&, c10::Stream) override {}
-  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
-  void resetAccumulatedStats(c10::DeviceIndex) override {}
-  void resetPeakStats(c10::DeviceIndex) override {}
-  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex) override {
-    return {most_bytes - live_bytes, most_bytes};  // free, and all
-  }
-} other_allocator;
-const c10::AllocatorRegisterer<kOtherType> registered_allocator(&other_allocator);
 
 struct OtherGuard final : c10::impl::NoOpDeviceGuardImpl<kOtherType> {
   c10::Device exchangeDevice(c10::Device) const override { return other_device(); }
@@ -133,8 +86,8 @@ at::Tensor cpu_alias(const at::Tensor& tensor) {
 /// A copy of a CPU tensor, with the whole of its storage, on the device.
 at::Tensor copy_there(const at::Tensor& tensor) {
   const auto& storage = tensor.storage();
-  auto made = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(),
-                                                    storage.nbytes(), &other_allocator, true);
+  auto made = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), storage.nbytes(), c10::GetAllocator(kOtherType), true);
   if (storage.nbytes() > 0) std::memcpy(made->mutable_data(), storage.data(), storage.nbytes());
   return tensor_in(std::move(made), kOtherKeys, tensor);
 }
@@ -250,13 +203,13 @@ void convolve_backward(const c10::OperatorHandle& called, torch::jit::Stack* sta
 at::Tensor empty_there(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
                        std::optional<at::Layout>, std::optional<at::Device>, std::optional<bool>,
                        std::optional<at::MemoryFormat> format) {
-  return at::detail::empty_generic(size, &other_allocator, kOtherKeys, c10::dtype_or_default(dtype),
-                                   format);
+  return at::detail::empty_generic(size, c10::GetAllocator(kOtherType), kOtherKeys,
+                                   c10::dtype_or_default(dtype), format);
 }
 at::Tensor empty_strided_there(at::IntArrayRef size, at::IntArrayRef stride,
                                std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
                                std::optional<at::Device>, std::optional<bool>) {
-  return at::detail::empty_strided_generic(size, stride, &other_allocator, kOtherKeys,
+  return at::detail::empty_strided_generic(size, stride, c10::GetAllocator(kOtherType), kOtherKeys,
                                            c10::dtype_or_default(dtype));
 }
 
@@ -299,10 +252,5 @@ TORCH_LIBRARY_IMPL(aten, Negative, library) {
 }  // namespace
 
 c10::Device other_device() { return {kOtherType, 0}; }
-
-std::int64_t other_bytes() { return live_bytes; }
-std::int64_t other_peak_bytes() { return peak_bytes; }
-void forget_other_peak() { peak_bytes = live_bytes.load(); }
-void limit_other_memory(std::int64_t bytes) { most_bytes = bytes; }
 
 }  // namespace troupe::testing
