@@ -13,9 +13,9 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include "collective/host/host_options.hpp"
 #include "support/elements.hpp"
 #include "support/forked_gang.hpp"
-#include "support/host_options.hpp"
 
 using namespace troupe;
 using namespace troupe::train;

@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "collective/host/host_options.hpp"
 #include "support/forked_gang.hpp"
-#include "support/host_options.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
