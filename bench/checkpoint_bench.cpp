@@ -127,11 +127,9 @@ void print(bool json_only, const std::string& model, int ranks, const std::strin
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A worker process runs main, too, up to the first use of a cluster.
-  const auto arguments = troupe::bench::parse_training_arguments(
-      "How fast a checkpoint is written and read.", argc, argv);
+  const auto [arguments, cluster] = troupe::bench::begin_training_bench(
+      "How fast a checkpoint is written and read.", "", argc, argv);
   const auto [ranks, gpus, json_only, smoke] = arguments;
-  const auto cluster = troupe::init({.cpus = static_cast<double>(ranks)});
   auto folder = (fs::temp_directory_path() / "troupe-checkpoint-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) return 1;
   auto cases = troupe::bench::cases_of(arguments);

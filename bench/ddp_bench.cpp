@@ -4,7 +4,6 @@
 
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
-#include <unistd.h>
 
 #include "train/gpt.hpp"
 #include "train/gpus.hpp"
@@ -55,15 +54,10 @@ Speed measure(troupe::train::Context& ctx, const Training& training) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A worker process runs main, too, up to the first use of a cluster.
-  const auto arguments = troupe::bench::parse_training_arguments(
-      "Training steps a second of data-parallel processes of this machine.", argc, argv);
+  const auto [arguments, cluster] = troupe::bench::begin_training_bench(
+      "Training steps a second of data-parallel processes of this machine.",
+      "data-parallel steps a second", argc, argv);
   const auto [ranks, gpus, json_only, smoke] = arguments;
-  const auto cluster = troupe::init({.cpus = static_cast<double>(ranks)});
-  if (!json_only) {
-    std::printf("data-parallel steps a second, %d ranks, %ld cores\n", ranks,
-                ::sysconf(_SC_NPROCESSORS_ONLN));
-  }
   for (const auto& [name, training] : troupe::bench::cases_of(arguments)) {
     const auto result = troupe::train::run<measure>(
         training, {.workers = ranks, .each = troupe::bench::rank_options(ranks, gpus)});

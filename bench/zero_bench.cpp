@@ -12,7 +12,6 @@
 #include <malloc.h>
 #include <torch/optim/adam.h>
 #include <torch/utils.h>
-#include <unistd.h>
 
 #include "train/gpus.hpp"
 #include "train/training.hpp"
@@ -187,17 +186,11 @@ void print_text(const std::string& model, const std::array<Measured, 4>& of_stag
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A worker process runs main, too, up to the first use of a cluster.
-  const auto arguments = troupe::bench::parse_training_arguments(
+  const auto [arguments, cluster] = troupe::bench::begin_training_bench(
       "Training steps a second with the optimizer's state cut among processes of this machine, and "
       "with the whole of it in each.",
-      argc, argv);
+      "data-parallel steps a second under Adam", argc, argv);
   const auto [ranks, gpus, json_only, smoke] = arguments;
-  const auto cluster = troupe::init({.cpus = static_cast<double>(ranks)});
-  if (!json_only) {
-    std::printf("data-parallel steps a second under Adam, %d ranks, %ld cores\n", ranks,
-                ::sysconf(_SC_NPROCESSORS_ONLN));
-  }
   auto cases = troupe::bench::cases_of(arguments);
   // The smallest model's state is no memory that anyone would save.
   if (!smoke) cases.erase(cases.begin());

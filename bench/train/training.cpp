@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 
 #include <torch/cuda.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/linear.h>
+#include <unistd.h>
 
 #include "arguments.hpp"
 
 namespace troupe::bench {
+namespace {
 
 TrainingArguments parse_training_arguments(const std::string& purpose, int argc, char** argv) {
   TrainingArguments given;
@@ -22,6 +25,19 @@ TrainingArguments parse_training_arguments(const std::string& purpose, int argc,
                  "the smallest model, a few steps: shows that it runs, not how fast");
   arguments.parse(argc, argv);
   return given;
+}
+
+}  // namespace
+
+TrainingBench begin_training_bench(const std::string& purpose, const std::string& title, int argc,
+                                   char** argv) {
+  const auto arguments = parse_training_arguments(purpose, argc, argv);
+  TrainingBench begun{arguments, init({.cpus = static_cast<double>(arguments.ranks)})};
+  if (!title.empty() && !arguments.json_only) {
+    std::printf("%s, %d ranks, %ld cores\n", title.c_str(), arguments.ranks,
+                ::sysconf(_SC_NPROCESSORS_ONLN));
+  }
+  return begun;
 }
 
 std::vector<TrainingCase> cases_of(const TrainingArguments& arguments) {

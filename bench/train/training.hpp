@@ -37,8 +37,16 @@ struct TrainingArguments {
   bool json_only = false;
   bool smoke = false;
 };
-/// Ends the process with a text where an argument is wrong, or help is asked for.
-TrainingArguments parse_training_arguments(const std::string& purpose, int argc, char** argv);
+/// What a benchmark's main works with.
+struct TrainingBench {
+  TrainingArguments arguments;
+  Cluster cluster;  ///< with one CPU for each rank
+};
+/// Reads the command line, starts a cluster, and prints the title of the results, unless the title
+/// is empty or the results are JSON lines only. Ends the process with a text where an argument is
+/// wrong, or help is asked for. Call it first in main: a worker process runs main, too, up to here.
+TrainingBench begin_training_bench(const std::string& purpose, const std::string& title, int argc,
+                                   char** argv);
 
 /// The smallest model first, and with `smoke` alone and with few steps.
 std::vector<TrainingCase> cases_of(const TrainingArguments& arguments);
