@@ -72,26 +72,6 @@ double train_and_fail(Context& ctx, const int& /*config*/) {
   throw std::runtime_error("no more rows");
 }
 
-/// A rank whose run has options for its context.
-class MemberWithOptions final : public Member {
- public:
-  MemberWithOptions(GangContext& gang, const ContextOptions& options)
-      : plain_(gang), settings_(options) {}
-  GangContext& gang() override { return plain_.gang(); }
-  Verdict report(const Metrics& metrics, const std::filesystem::path& checkpoint) override {
-    return plain_.report(metrics, checkpoint);
-  }
-  const std::filesystem::path& storage() const override { return plain_.storage(); }
-  const std::filesystem::path& restore_from() const override { return plain_.restore_from(); }
-  bool reconfigured() const override { return false; }
-  std::uint64_t seed() const override { return 0; }
-  const ContextSettings& settings() const override { return settings_; }
-
- private:
-  TestMember plain_;
-  ContextSettings settings_;
-};
-
 /// -> failures() of the ranks.
 std::string run_beside_plan(const PlannedStrategy& planned, const PlanOptions& options) {
   const bool has_masters = options.mixed_precision.master_weights;
@@ -162,7 +142,7 @@ TEST_CASE("where a device's memory is full the error says what would fit",
     CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
             use_device(other_device());
             limit_other_memory(of.limit);
-            MemberWithOptions member(gang, small_parts(of.zero, false));
+            TestMember member(gang, {}, {}, small_parts(of.zero, false));
             std::string error;
             try {
               troupe::detail::ResultSlot<double> result;
@@ -181,7 +161,7 @@ TEST_CASE("where a device's memory is full the error says what would fit",
 
 TEST_CASE("an error of another kind stays as it is", "[train][plan][placement]") {
   CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& gang) {
-          MemberWithOptions member(gang, small_parts({}, false));
+          TestMember member(gang, {}, {}, small_parts({}, false));
           std::string error;
           try {
             troupe::detail::ResultSlot<double> result;

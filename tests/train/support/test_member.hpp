@@ -13,8 +13,11 @@ namespace troupe::testing {
 class TestMember final : public Member {
  public:
   explicit TestMember(GangContext& gang, std::filesystem::path storage = {},
-                      std::filesystem::path restore_from = {})
-      : gang_(gang), storage_(std::move(storage)), restore_from_(std::move(restore_from)) {}
+                      std::filesystem::path restore_from = {}, ContextSettings settings = {})
+      : gang_(gang),
+        storage_(std::move(storage)),
+        restore_from_(std::move(restore_from)),
+        settings_(std::move(settings)) {}
 
   GangContext& gang() override { return gang_; }
   Verdict report(const Metrics& metrics, const std::filesystem::path& checkpoint) override {
@@ -25,6 +28,7 @@ class TestMember final : public Member {
   const std::filesystem::path& restore_from() const override { return restore_from_; }
   bool reconfigured() const override { return false; }
   std::uint64_t seed() const override { return run_seed; }
+  const ContextSettings& settings() const override { return settings_; }
 
   struct Reported {
     Metrics metrics;
@@ -38,6 +42,7 @@ class TestMember final : public Member {
   GangContext& gang_;
   std::filesystem::path storage_;
   std::filesystem::path restore_from_;
+  ContextSettings settings_;
 };
 
 }  // namespace troupe::testing
