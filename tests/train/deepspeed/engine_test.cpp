@@ -62,11 +62,6 @@ std::vector<torch::Tensor> trained_by_hand(int updates) {
   return values_of(net);
 }
 
-std::vector<torch::Tensor> whole_values(Context& ctx, Net& net) {
-  const auto whole = ctx.gathered(net);
-  return values_of(net);
-}
-
 }  // namespace
 
 TEST_CASE("an engine trains as the loop that it stands for", "[train][deepspeed][zero]") {

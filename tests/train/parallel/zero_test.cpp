@@ -15,7 +15,6 @@
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/schedulers/step_lr.h>
 #include <torch/optim/sgd.h>
-#include <torch/serialize.h>
 #include <torch/serialize/output-archive.h>
 #include <torch/utils.h>
 
@@ -230,7 +229,7 @@ TEST_CASE("checkpoints go between any stages of ZeRO and any numbers of ranks",
   const auto after = GENERATE(Run{2, 1}, Run{1, 0}, Run{2, 0}, Run{2, 2}, Run{2, 3});
   const Scratch scratch;
   const auto storage = (scratch.path() / "run").string();
-  const auto last = (scratch.path() / "values.pt").string();
+  const KeptValues last;
   const auto makes_sgd = GENERATE(false, true);
   const auto train = [&](Context& ctx, int epochs) {
     auto made = strided_net();
@@ -249,25 +248,14 @@ TEST_CASE("checkpoints go between any stages of ZeRO and any numbers of ranks",
       go_on(ctx.prepare(adam(net, true)));
     return values_of(net);
   };
-  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
-          TestMember member(gang);
-          Context ctx(member, options_with(0));
-          const auto values = train(ctx, 5);
-          if (ctx.rank() == 0) torch::save(values, last);
-        })) == "");
-  CHECK(failures(ForkedGang::on_one_node(before.ranks).run([&](GangContext& gang) {
-          TestMember member(gang, storage);
-          Context ctx(member, options_with(before.stage));
-          train(ctx, 2);
-        })) == "");
+  CHECK(run(2, options_with(0), [&](Context& ctx) { last.keep(ctx, train(ctx, 5)); }) == "");
+  CHECK(run(before.ranks, options_with(before.stage), [&](Context& ctx) { train(ctx, 2); },
+            {.storage = storage}) == "");
   const auto goes_on = [&](const std::string& from, const std::string& to) {
-    return failures(ForkedGang::on_one_node(after.ranks).run([&](GangContext& gang) {
-      TestMember member(gang, to, latest_checkpoint(from).string());
-      Context ctx(member, options_with(after.stage));
-      std::vector<torch::Tensor> expected;
-      torch::load(expected, last);
-      expect_same(train(ctx, 5), expected, 1e-9, "the run that went on");
-    }));
+    return run(
+        after.ranks, options_with(after.stage),
+        [&](Context& ctx) { last.expect_same_as(train(ctx, 5), 1e-9, "the run that went on"); },
+        {.storage = to, .from = latest_checkpoint(from)});
   };
   CHECK(goes_on(storage, storage + "-later") == "");
   CHECK(goes_on(storage + "-later", storage + "-last") == "");

@@ -3,25 +3,25 @@
 #include <troupe/train/context.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
 #include <torch/optim/schedulers/step_lr.h>
-#include <torch/optim/sgd.h>
-#include <torch/serialize.h>
 
-#include "parallel/device.hpp"
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
 #include "support/net.hpp"
 #include "support/other_device.hpp"
+#include "support/parameter_values.hpp"
+#include "support/rank_contexts.hpp"
 #include "support/scratch.hpp"
+#include "support/small_optimizers.hpp"
 #include "support/small_training.hpp"
-#include "support/test_member.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
@@ -54,26 +54,18 @@ struct Way {
   }
 };
 
+constexpr double kTolerance = 1e-6;  // the ranks' gradients are added in other orders
+
 constexpr ZeroOptions kParameters{
     .stage = 3, .offload_optimizer = true, .offload_parameters = true};
 
 ZeroOptions optimizer_of(int stage) { return {.stage = stage, .offload_optimizer = true}; }
 
 /// -> failures() of the ranks.
-std::string run(const Way& way, const std::function<void(Context&)>& rank,
-                const fs::path& storage = {}, const fs::path& from = {}) {
-  return failures(ForkedGang::on_one_node(way.ranks).run([&](GangContext& gang) {
-    if (way.elsewhere) use_device(other_device());
-    TestMember member(gang, storage, from);
-    Context ctx(member, way.options());
-    rank(ctx);
-  }));
-}
-
-Net float_net(std::vector<std::int64_t> widths = kWidths) {
-  Net net(std::move(widths), 5);
-  net->to(torch::kFloat32);
-  return net;
+std::string run_as(const Way& way, const std::function<void(Context&)>& rank,
+                   const Folders& folders = {}) {
+  const auto device = way.elsewhere ? std::optional(other_device()) : std::nullopt;
+  return run(way.ranks, way.options(), rank, folders, device);
 }
 
 /// Over a rank's part of the rows, in the type of the parameters.
@@ -95,18 +87,9 @@ template <class O>
 Optimizer prepared(Context& ctx, O optimizer) {
   return std::make_unique<PreparedOptimizer<O>>(ctx.prepare(std::move(optimizer)));
 }
-Optimizer adam(Context& ctx, Net& net) {
-  return prepared(
-      ctx, torch::optim::Adam(net->parameters(),
-                              torch::optim::AdamOptions(0.01).weight_decay(0.1).amsgrad(true)));
-}
-Optimizer adamw(Context& ctx, Net& net) {
-  return prepared(ctx, torch::optim::AdamW(net->parameters(), torch::optim::AdamWOptions(0.01)));
-}
-Optimizer sgd(Context& ctx, Net& net) {
-  return prepared(
-      ctx, torch::optim::SGD(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)));
-}
+Optimizer prepared_adam(Context& ctx, Net& net) { return prepared(ctx, adam(net, true)); }
+Optimizer prepared_adamw(Context& ctx, Net& net) { return prepared(ctx, adamw(net)); }
+Optimizer prepared_sgd(Context& ctx, Net& net) { return prepared(ctx, sgd(net)); }
 
 /// A step of two batches, whose gradients are clipped.
 void step(Context& ctx, Net& net, torch::optim::Optimizer& optimizer, std::uint64_t number) {
@@ -122,11 +105,9 @@ void step(Context& ctx, Net& net, torch::optim::Optimizer& optimizer, std::uint6
 }
 
 /// In float32 on the CPU.
-std::vector<torch::Tensor> values_of(Context& ctx, Net& net) {
-  const auto whole = ctx.gathered(net);
-  std::vector<torch::Tensor> values;
-  for (const auto& parameter : net->parameters())
-    values.push_back(parameter.detach().to(torch::kFloat32).cpu().clone());
+std::vector<torch::Tensor> plain_values(Context& ctx, Net& net) {
+  auto values = whole_values(ctx, net);
+  for (auto& value : values) value = value.to(torch::kCPU, torch::kFloat32);
   return values;
 }
 
@@ -138,31 +119,19 @@ std::vector<torch::Tensor> trained(Context& ctx, Optimizer (*make)(Context&, Net
     step(ctx, net, *optimizer, i);
     schedule.step();
   }
-  return values_of(ctx, net);
-}
-
-void expect_close(const std::vector<torch::Tensor>& values,
-                  const std::vector<torch::Tensor>& expected) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    expect(torch::allclose(values[i], expected[i], 1e-5, 1e-6), [&] {
-      return fmt::format("parameter {} differs by {}", i,
-                         (values[i] - expected[i]).abs().max().item<double>());
-    });
-  }
+  return plain_values(ctx, net);
 }
 
 /// Of the ways, whose results are compared with those of the first; "" if they are the same.
 std::string difference(const std::vector<Way>& ways, Optimizer (*make)(Context&, Net&)) {
-  const Scratch scratch;
-  const auto file = (scratch.path() / "values.pt").string();
+  const KeptValues first;
   for (std::size_t i = 0; i < ways.size(); ++i) {
-    const auto failed = run(ways[i], [&](Context& ctx) {
+    const auto failed = run_as(ways[i], [&](Context& ctx) {
       const auto values = trained(ctx, make);
-      if (i == 0 && ctx.rank() == 0) torch::save(values, file);
-      if (i == 0) return;
-      std::vector<torch::Tensor> expected;
-      torch::load(expected, file);
-      expect_close(values, expected);
+      if (i == 0)
+        first.keep(ctx, values);
+      else
+        first.expect_same_as(values, kTolerance, "placed otherwise");
     });
     if (!failed.empty()) return ways[i].text() + ": " + failed;
   }
@@ -189,7 +158,7 @@ TEST_CASE("a training on another device than the CPU has the CPU's results",
           "[train][zero][placement]") {
   std::vector<Way> ways{{.elsewhere = false}};
   for (const int stage : {0, 1, 2, 3}) ways.push_back({.zero = {.stage = stage}});
-  CHECK(difference(ways, adam) == "");
+  CHECK(difference(ways, prepared_adam) == "");
 }
 
 TEST_CASE("a training whose optimizer is in main memory has the results of one on the device",
@@ -200,18 +169,18 @@ TEST_CASE("a training whose optimizer is in main memory has the results of one o
       for (const int stage : {1, 2, 3})
         ways.push_back({.zero = optimizer_of(stage), .type = type, .ranks = ranks});
       ways.push_back({.zero = kParameters, .type = type, .ranks = ranks});
-      CHECK(difference(ways, ranks == 3 ? adamw : adam) == "");
+      CHECK(difference(ways, ranks == 3 ? prepared_adamw : prepared_adam) == "");
     }
   }
-  CHECK(difference({{.elsewhere = false}, {.zero = optimizer_of(1)}, {.zero = kParameters}}, sgd) ==
-        "");
+  CHECK(difference({{.elsewhere = false}, {.zero = optimizer_of(1)}, {.zero = kParameters}},
+                   prepared_sgd) == "");
 }
 
 TEST_CASE("where ranks train on CPUs offloading changes nothing", "[train][zero][placement]") {
   CHECK(difference({{.elsewhere = false},
                     {.zero = optimizer_of(2), .elsewhere = false},
                     {.zero = kParameters, .elsewhere = false}},
-                   adam) == "");
+                   prepared_adam) == "");
 }
 
 TEST_CASE("what a rank has on its device between steps is what its stage leaves there",
@@ -234,7 +203,7 @@ TEST_CASE("what a rank has on its device between steps is what its stage leaves 
     for (const auto type : {Type::Float32, Type::BFloat16}) {
       const Way way{.zero = zero, .type = type};
       INFO(way.text());
-      CHECK(run(way, [&, of_element = type == Type::Float32 ? bytes : small](Context& ctx) {
+      CHECK(run_as(way, [&, of_element = type == Type::Float32 ? bytes : small](Context& ctx) {
               auto net = float_net(kWide);
               const auto elements = static_cast<double>(elements_of(net));
               ctx.prepare(net);
@@ -267,7 +236,7 @@ TEST_CASE("to prepare a model takes no more of the device than to train it",
                          {kParameters, Type::BFloat16, 0}}) {
     const Way way{.zero = zero, .type = type};
     INFO(way.text());
-    CHECK(run(way, [&, of_element = bytes](Context& ctx) {
+    CHECK(run_as(way, [&, of_element = bytes](Context& ctx) {
             // Of many layers, so that a bucket is a small part of all.
             auto net = float_net(std::vector<std::int64_t>(31, 100));
             const auto elements = static_cast<double>(elements_of(net));
@@ -286,10 +255,10 @@ TEST_CASE("a training goes on from a checkpoint of one that was placed otherwise
           "[train][zero][placement][checkpoint]") {
   const auto train = [](Context& ctx, std::uint64_t first, std::uint64_t end) {
     auto net = ctx.prepare(float_net());
-    const auto optimizer = adam(ctx, net);
+    const auto optimizer = prepared_adam(ctx, net);
     for (auto i = first; i < end; ++i) step(ctx, net, *optimizer, i);
     ctx.checkpoint(net, *optimizer);
-    return values_of(ctx, net);
+    return plain_values(ctx, net);
   };
   for (const auto type : {Type::Float32, Type::BFloat16}) {
     // Sums over other ranks are rounded otherwise in bfloat16.
@@ -298,23 +267,19 @@ TEST_CASE("a training goes on from a checkpoint of one that was placed otherwise
                                 {.zero = optimizer_of(1), .type = type},
                                 {.zero = kParameters, .type = type, .ranks = ranks}};
     const Scratch scratch;
-    const auto file = (scratch.path() / "values.pt").string();
-    REQUIRE(run(ways.front(), [&](Context& ctx) {
-              const auto values = train(ctx, 0, 4);
-              if (ctx.rank() == 0) torch::save(values, file);
-            }) == "");
+    const KeptValues unbroken;
+    REQUIRE(run_as(ways.front(), [&](Context& ctx) { unbroken.keep(ctx, train(ctx, 0, 4)); }) ==
+            "");
     for (std::size_t writer = 0; writer < ways.size(); ++writer) {
       const auto storage = scratch.path() / std::to_string(writer);
       const auto first_half = [&](Context& ctx) { train(ctx, 0, 2); };
-      CHECK(run(ways[writer], first_half, storage) == "");
+      CHECK(run_as(ways[writer], first_half, {.storage = storage}) == "");
       for (const auto& reader : ways) {
         INFO(ways[writer].text() << ", and then " << reader.text());
         const auto second_half = [&](Context& ctx) {
-          std::vector<torch::Tensor> expected;
-          torch::load(expected, file);
-          expect_close(train(ctx, 2, 4), expected);
+          unbroken.expect_same_as(train(ctx, 2, 4), kTolerance, "a run that went on");
         };
-        CHECK(run(reader, second_half, {}, latest_checkpoint(storage)) == "");
+        CHECK(run_as(reader, second_half, {.from = latest_checkpoint(storage)}) == "");
       }
     }
   }
@@ -327,27 +292,24 @@ TEST_CASE(
     const Scratch scratch;
     const Way way{.zero = zero, .type = Type::Float16};
     INFO(way.text());
-    const auto file = (scratch.path() / "values.pt").string();
+    const KeptValues last;
     const auto write = [&](Context& ctx) {
       auto net = ctx.prepare(float_net());
-      const auto optimizer = adam(ctx, net);
+      const auto optimizer = prepared_adam(ctx, net);
       for (std::uint64_t i = 0; i < 2; ++i) step(ctx, net, *optimizer, i);
       const auto saving = ctx.begin_checkpoint(net, *optimizer);
       for (std::uint64_t i = 2; i < 4; ++i) step(ctx, net, *optimizer, i);
       expect(saving.wait().error.empty(), "it is written");
-      const auto values = values_of(ctx, net);
-      if (ctx.rank() == 0) torch::save(values, file);
+      last.keep(ctx, plain_values(ctx, net));
     };
-    REQUIRE(run(way, write, scratch.path() / "run") == "");
+    REQUIRE(run_as(way, write, {.storage = scratch.path()}) == "");
     const auto go_on = [&](Context& ctx) {
       auto net = ctx.prepare(float_net());
-      const auto optimizer = adam(ctx, net);
+      const auto optimizer = prepared_adam(ctx, net);
       for (std::uint64_t i = 2; i < 4; ++i) step(ctx, net, *optimizer, i);
-      std::vector<torch::Tensor> expected;
-      torch::load(expected, file);
-      expect_close(values_of(ctx, net), expected);
+      last.expect_same_as(plain_values(ctx, net), kTolerance, "a run that went on");
     };
-    CHECK(run(way, go_on, {}, latest_checkpoint(scratch.path() / "run")) == "");
+    CHECK(run_as(way, go_on, {.from = latest_checkpoint(scratch.path())}) == "");
   }
 }
 
@@ -356,29 +318,29 @@ TEST_CASE("a model whose parameters are in several places is cut as one",
   for (const int stage : {1, 2, 3}) {
     const Way way{.zero = {.stage = stage}};
     INFO(way.text());
-    CHECK(run(way, [](Context& ctx) {
+    CHECK(run_as(way, [](Context& ctx) {
             auto net = float_net();
             net->layers[1]->to(ctx.device());
             ctx.prepare(net);
-            const auto optimizer = sgd(ctx, net);
+            const auto optimizer = prepared_sgd(ctx, net);
             step(ctx, net, *optimizer, 0);
             // Prepared again, with new values in main memory in the place of some.
             net->zero_grad();
             auto weight = net->layers[2]->weight;
             weight.set_data(torch::zeros(weight.sizes()));
             ctx.prepare(net);
-            const auto again = sgd(ctx, net);
+            const auto again = prepared_sgd(ctx, net);
             step(ctx, net, *again, 1);
-            for (const auto& values : values_of(ctx, net))
+            for (const auto& values : plain_values(ctx, net))
               expect(values.isfinite().all().item<bool>(), "it was trained");
-            expect(values_of(ctx, net)[4].abs().max().item<double>() < 1, "from the new values");
+            expect(plain_values(ctx, net)[4].abs().max().item<double>() < 1, "from the new values");
           }) == "");
   }
 }
 
 TEST_CASE("to prepare a model again takes no more of the device than its part",
           "[train][zero][placement]") {
-  CHECK(run({.zero = kParameters}, [](Context& ctx) {
+  CHECK(run_as({.zero = kParameters}, [](Context& ctx) {
           auto net = float_net(std::vector<std::int64_t>(31, 100));
           ctx.prepare(net);
           forget_other_peak();
@@ -391,7 +353,7 @@ TEST_CASE("to prepare a model again takes no more of the device than its part",
 
 TEST_CASE("options that place what a stage does not cut are refused", "[train][zero][placement]") {
   const auto error_of = [](ZeroOptions zero) {
-    return run({.zero = zero, .ranks = 1}, [](Context&) {});
+    return run_as({.zero = zero, .ranks = 1}, [](Context&) {});
   };
   CHECK_THAT(error_of({.stage = 0, .offload_optimizer = true}),
              Contains("offload_optimizer is set, and zero.stage is 0"));

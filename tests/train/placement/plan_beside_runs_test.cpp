@@ -17,8 +17,9 @@
 #include "parallel/device.hpp"
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
-#include "support/net.hpp"
 #include "support/other_device.hpp"
+#include "support/rank_contexts.hpp"
+#include "support/small_training.hpp"
 #include "support/test_member.hpp"
 
 using namespace troupe;
@@ -35,12 +36,6 @@ constexpr std::size_t kBucketBytes = 400'000;
 /// Of what autograd keeps for backward: more than that.
 constexpr std::int64_t kActivations = 8 * kLayers * kRowsOfBatch * kWidth * 4;
 
-Net layers_of_one_size() {
-  Net net(std::vector<std::int64_t>(kLayers + 1, kWidth), 5);
-  net->to(torch::kFloat32);
-  return net;
-}
-
 ContextOptions small_parts(const ZeroOptions& zero, bool has_masters) {
   ContextOptions options;
   options.timeout = test::kGuard;
@@ -52,7 +47,7 @@ ContextOptions small_parts(const ZeroOptions& zero, bool has_masters) {
 }
 
 void train_steps(Context& ctx) {
-  auto net = ctx.prepare(layers_of_one_size());
+  auto net = ctx.prepare(float_net(std::vector<std::int64_t>(kLayers + 1, kWidth)));
   auto optimizer = ctx.prepare(torch::optim::Adam(net->parameters(), 1e-3));
   for (int step = 0; step < 3; ++step) {
     optimizer.zero_grad();
@@ -75,10 +70,7 @@ double train_and_fail(Context& ctx, const int& /*config*/) {
 /// -> failures() of the ranks.
 std::string run_beside_plan(const PlannedStrategy& planned, const PlanOptions& options) {
   const bool has_masters = options.mixed_precision.master_weights;
-  return failures(ForkedGang::on_one_node(options.ranks).run([&](GangContext& gang) {
-    use_device(other_device());
-    TestMember member(gang);
-    Context ctx(member, small_parts(planned.zero, has_masters));
+  const auto compare = [&](Context& ctx) {
     forget_other_peak();
     train_steps(ctx);
     const auto predicted = static_cast<std::int64_t>(planned.device.total());
@@ -89,7 +81,8 @@ std::string run_beside_plan(const PlannedStrategy& planned, const PlanOptions& o
     expect(taken <= most && predicted <= taken + taken / 10 + of_buckets, [&] {
       return fmt::format("the most on the device: {} bytes, predicted {}", taken, predicted);
     });
-  }));
+  };
+  return run(options.ranks, small_parts(planned.zero, has_masters), compare, {}, other_device());
 }
 
 }  // namespace

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include <torch/optim/sgd.h>
-#include <torch/serialize.h>
 
 #include "checkpoint/directory.hpp"
 #include "support/catch.hpp"
 #include "support/master_weights_training.hpp"
 #include "support/net.hpp"
+#include "support/parameter_values.hpp"
 #include "support/scratch.hpp"
 #include "support/small_training.hpp"
 #include "support/zero_training.hpp"
@@ -25,8 +25,8 @@ TEST_CASE("a run goes on with the master weights of its checkpoint, at any stage
   const auto [before, after, ranks] =
       GENERATE(table<int, int, int>({{0, 3, 2}, {3, 1, 2}, {2, 0, 1}, {1, 2, 2}}));
   CAPTURE(static_cast<int>(type), before, after, ranks);
-  const Scratch scratch, results;
-  const auto file = (results.path() / "values.pt").string();
+  const Scratch scratch;
+  const KeptValues last;
   REQUIRE(run(2, options_with_masters(type, before),
               [&](Context& ctx) {
                 auto net = ctx.prepare(float_net());
@@ -35,8 +35,7 @@ TEST_CASE("a run goes on with the master weights of its checkpoint, at any stage
                   if (number == 3) ctx.checkpoint(net, optimizer);
                   same_step(ctx, net, optimizer, number);
                 }
-                const auto values = whole_values(ctx, net);
-                if (ctx.rank() == 0) torch::save(values, file);
+                last.keep(ctx, whole_values(ctx, net));
               },
               {.storage = scratch.path()}) == "");
   CHECK(run(ranks, options_with_masters(type, after),
@@ -47,9 +46,7 @@ TEST_CASE("a run goes on with the master weights of its checkpoint, at any stage
               auto optimizer = ctx.prepare(adam(net));
               for (std::uint64_t number = 3; number < 6; ++number)
                 same_step(ctx, net, optimizer, number);
-              std::vector<torch::Tensor> expected;
-              torch::load(expected, file);
-              expect_same(whole_values(ctx, net), expected, 0, "a run that went on");
+              last.expect_same_as(whole_values(ctx, net), 0, "a run that went on");
             },
             {.from = latest_checkpoint(scratch.path())}) == "");
 }

@@ -10,12 +10,13 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
-#include <torch/serialize.h>
 
 #include "checkpoint/directory.hpp"
 #include "checkpoint/restoring/saved_files.hpp"
 #include "support/net.hpp"
+#include "support/parameter_values.hpp"
 #include "support/precision_training.hpp"
+#include "support/small_optimizers.hpp"
 #include "support/small_training.hpp"
 
 /// Trainings with MixedPrecision::master_weights, and the same training written out by hand. To be
@@ -35,12 +36,6 @@ inline at::ScalarType scalar(Type type) {
   return type == Type::BFloat16 ? torch::kBFloat16 : torch::kHalf;
 }
 
-inline Net float_net() {
-  Net net(kWidths, 5);
-  net->to(torch::kFloat32);
-  return net;
-}
-
 /// The loss over a rank's part of the rows, under autocast.
 inline torch::Tensor loss_on(Context& ctx, Net& net, std::uint64_t batch, int rank, int ranks) {
   const auto x = part(rows(kRows, kWidths.front(), 10 + batch), rank, ranks).to(torch::kFloat32);
@@ -49,9 +44,8 @@ inline torch::Tensor loss_on(Context& ctx, Net& net, std::uint64_t batch, int ra
   return torch::nn::functional::mse_loss(net->forward(x).to(torch::kFloat32), y);
 }
 
-inline std::unique_ptr<optim::Optimizer> adam_of(std::vector<torch::Tensor> parameters) {
-  return std::make_unique<optim::Adam>(std::move(parameters),
-                                       optim::AdamOptions(0.01).weight_decay(0.1));
+inline std::unique_ptr<optim::Optimizer> plain_adam_of(std::vector<torch::Tensor> parameters) {
+  return std::make_unique<optim::Adam>(adam_of(std::move(parameters)));
 }
 inline std::unique_ptr<optim::Optimizer> plain_sgd_of(std::vector<torch::Tensor> parameters) {
   return std::make_unique<optim::SGD>(std::move(parameters), 0.5);
@@ -61,7 +55,7 @@ inline std::unique_ptr<optim::Optimizer> plain_sgd_of(std::vector<torch::Tensor>
 /// optimizer of its values in float32. The ranks' gradients are averaged in float32, and rounded
 /// once.
 struct ByHand {
-  explicit ByHand(Type type, decltype(&adam_of) make = adam_of)
+  explicit ByHand(Type type, decltype(&plain_adam_of) make = plain_adam_of)
       : scale(type == Type::Float16 ? kScale : 1), net(float_net()) {
     for (const auto& parameter : net->parameters())
       masters.push_back(parameter.detach().clone().requires_grad_());
@@ -115,11 +109,6 @@ inline void same_step(Context& ctx, Net& net, optim::Optimizer& optimizer, std::
   optimizer.zero_grad();
   ctx.scaled(loss_on(ctx, net, batch, 0, 1)).backward();
   optimizer.step();
-}
-
-inline std::vector<torch::Tensor> whole_values(Context& ctx, Net& net) {
-  const auto whole = ctx.gathered(net);
-  return values_of(net);
 }
 
 /// The parameters in the newest checkpoint, in which they are of float32.

@@ -1,14 +1,12 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
-#include <string>
 
+#include <torch/optim/optimizer.h>
 #include <troupe/train/context.hpp>
 
 #include "support/catch.hpp"
-#include "support/forked_gang.hpp"
-#include "support/test_member.hpp"
+#include "support/rank_contexts.hpp"
 #include "support/zero_training.hpp"
 
 /// Trainings with ContextOptions::mixed_precision.
@@ -29,21 +27,6 @@ inline ContextOptions options_of(Type type, int stage = 0,
   options.mixed_precision = {
       .type = type, .loss_scale = loss_scale, .master_weights = master_weights};
   return options;
-}
-
-struct Folders {
-  fs::path storage = {};  ///< where the run writes checkpoints; empty: nowhere
-  fs::path from = {};     ///< the checkpoint that the run continues from; empty: none
-};
-
-/// Runs a function in each rank of a gang, with the rank's context. -> failures() of the ranks.
-inline std::string run(int ranks, const ContextOptions& options,
-                       const std::function<void(Context&)>& rank, const Folders& folders = {}) {
-  return failures(ForkedGang::on_one_node(ranks).run([&](GangContext& gang) {
-    TestMember member(gang, folders.storage, folders.from);
-    Context ctx(member, options);
-    rank(ctx);
-  }));
 }
 
 }  // namespace precision_training

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <torch/nn/functional/loss.h>
@@ -22,6 +23,13 @@ inline train::ContextOptions small_buckets(bool find_unused = false) {
   options.data_parallel = {
       .first_bucket_bytes = 1000, .bucket_bytes = 4000, .find_unused_parameters = find_unused};
   return options;
+}
+
+/// A net of float32, the same on every rank.
+inline Net float_net(std::vector<std::int64_t> widths = kWidths) {
+  Net net(std::move(widths), 5);
+  net->to(torch::kFloat32);
+  return net;
 }
 
 /// The loss over a rank's part of the rows, on the device that the net is on.

@@ -5,18 +5,14 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
 #include <torch/optim/schedulers/step_lr.h>
-#include <torch/optim/sgd.h>
-#include <torch/serialize.h>
-#include <torch/utils.h>
 #include <troupe/train/context.hpp>
 
 #include "support/forked_gang.hpp"
 #include "support/net.hpp"
-#include "support/scratch.hpp"
+#include "support/parameter_values.hpp"
+#include "support/rank_contexts.hpp"
+#include "support/small_optimizers.hpp"
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
 
@@ -27,36 +23,6 @@ inline train::ContextOptions options_with(int stage, bool find_unused = false) {
   auto options = small_buckets(find_unused);
   options.zero.stage = stage;
   return options;
-}
-
-inline torch::optim::Adam adam(Net& net, bool amsgrad = false) {
-  return torch::optim::Adam(net->parameters(),
-                            torch::optim::AdamOptions(0.01).weight_decay(0.1).amsgrad(amsgrad));
-}
-inline torch::optim::AdamW adamw(Net& net) {
-  return torch::optim::AdamW(net->parameters(), torch::optim::AdamWOptions(0.01));
-}
-inline torch::optim::SGD sgd(Net& net, bool nesterov = false) {
-  return torch::optim::SGD(
-      net->parameters(),
-      torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01).nesterov(nesterov));
-}
-
-inline std::vector<torch::Tensor> values_of(Net& net) {
-  std::vector<torch::Tensor> values;
-  for (const auto& parameter : net->parameters()) values.push_back(parameter.detach().clone());
-  return values;
-}
-
-inline void expect_same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b,
-                        double tolerance, const std::string& what) {
-  expect(a.size() == b.size(), what + ": as many parameters");
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    expect(torch::allclose(a[i], b[i], tolerance, tolerance), [&] {
-      return fmt::format("{}: parameter {} differs by {}", what, i,
-                         (a[i] - b[i]).abs().max().item<double>());
-    });
-  }
 }
 
 /// One step of a function that knows nothing of ZeRO.
@@ -89,22 +55,13 @@ Training training_with(MakeOptimizer make) {
 /// has without.
 inline std::string difference(int stage, const Training& training, const ForkedGang& gang,
                               bool find_unused = false, double tolerance = 0) {
-  const Scratch scratch;
-  const auto file = (scratch.path() / "values.pt").string();
-  auto failed = failures(gang.run([&](GangContext& ranks) {
-    TestMember member(ranks);
-    train::Context ctx(member, options_with(0, find_unused));
-    const auto values = training(ctx);
-    if (ctx.rank() == 0) torch::save(values, file);
-  }));
+  const KeptValues without;
+  const auto failed = run_in(gang, options_with(0, find_unused),
+                             [&](train::Context& ctx) { without.keep(ctx, training(ctx)); });
   if (!failed.empty()) return "without ZeRO: " + failed;
-  return failures(gang.run([&](GangContext& ranks) {
-    TestMember member(ranks);
-    train::Context ctx(member, options_with(stage, find_unused));
-    std::vector<torch::Tensor> expected;
-    torch::load(expected, file);
-    expect_same(training(ctx), expected, tolerance, "with ZeRO");
-  }));
+  return run_in(gang, options_with(stage, find_unused), [&](train::Context& ctx) {
+    without.expect_same_as(training(ctx), tolerance, "with ZeRO");
+  });
 }
 
 /// The error that every rank of a gang gets.
