@@ -61,7 +61,8 @@ std::int64_t peak_bytes(c10::Device device) {
       .peak;
 }
 
-/// Of this process in main memory, but for files: its own, and its share of what it has with others.
+/// Of this process in main memory, but for files: its own, and its share of what it has with
+/// others.
 std::int64_t held_bytes(c10::Device device) {
   if (device.is_cuda()) return 0;
   ::malloc_trim(0);
@@ -74,8 +75,8 @@ std::int64_t held_bytes(c10::Device device) {
   return kibibytes * 1024;
 }
 
-/// Of Adam on P parameters, 4 bytes each and as many of their gradients, or half of both and a copy of the
-/// parameters in float32 (Rajbhandari et al., SC 2020, sections 3.1 and 5).
+/// Of Adam on P parameters, 4 bytes each and as many of their gradients, or half of both and a copy
+/// of the parameters in float32 (Rajbhandari et al., SC 2020, sections 3.1 and 5).
 std::int64_t formula_bytes(std::int64_t parameters, const troupe::train::ContextOptions& options,
                            int ranks) {
   const int value = options.mixed_precision.master_weights ? 2 : 4;

@@ -1,7 +1,8 @@
 #pragma once
 
-/// Made by tests/frameworks/programs/deepspeed_schedules.py, with DeepSpeed: for each schedule what the
-/// first steps of an optimizer are made with, whose own rate is `rate`, and whose betas are 0.5 and 0.25.
+/// Made by tests/frameworks/programs/deepspeed_schedules.py, with DeepSpeed: for each schedule what
+/// the first steps of an optimizer are made with, whose own rate is `rate`, and whose betas are 0.5
+/// and 0.25.
 namespace troupe::testing {
 
 inline constexpr const char* kScheduleVectors = R"json([

@@ -31,8 +31,8 @@ using Catch::Contains;
 
 namespace {
 
-// Of float64, where sums are in another order than without ZeRO: a later average is added to the one before, and not to
-// a rank's gradients.
+// Of float64, where sums are in another order than without ZeRO: a later average is added to the
+// one before, and not to a rank's gradients.
 constexpr double kTolerance = 1e-12;
 
 torch::Tensor loss_in(Context& ctx, Net& net, std::uint64_t step) {
@@ -46,8 +46,8 @@ torch::Tensor partial_loss(Context& ctx, Net& net, std::size_t layers, std::uint
   return x.square().mean();
 }
 
-/// Trains a step, has `fail` fail on each rank, but without ZeRO only where `fails_without` says so, and
-/// trains another step.
+/// Trains a step, has `fail` fail on each rank, but without ZeRO only where `fails_without` says
+/// so, and trains another step.
 Training failing_in_between(const std::function<void(Context&, Net&)>& fail, bool fails_without) {
   return [=](Context& ctx) {
     auto net = ctx.prepare(Net(kWidths, 5));

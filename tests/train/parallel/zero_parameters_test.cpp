@@ -353,7 +353,8 @@ TEST_CASE("what all ranks write to parameters between two steps stays",
       const torch::NoGradGuard no_grad;
       for (auto& parameter : net->parameters()) parameter.clamp_(-0.1, 0.1);
       if (i == 2) torch::nn::init::constant_(net->layers[1]->bias, 0.25);
-      // In other orders, so that some ranks have buffers to which they wrote, and others ask for them.
+      // In other orders, so that some ranks have buffers to which they wrote, and others ask for
+      // them.
       for (std::size_t at = 0; at < 3; ++at) {
         const auto& weight = net->layers[ctx.rank() == 0 ? 2 - at : at]->weight;
         expect(weight.abs().max().item<double>() <= 0.1, "all parts were written to");

@@ -1,4 +1,5 @@
-// ZeRO: the ranks cut an optimizer's state, their gradients and parameters, and train as they would without.
+// ZeRO: the ranks cut an optimizer's state, their gradients and parameters, and train as they would
+// without.
 #include <troupe/train/context.hpp>
 
 #include <cstdint>

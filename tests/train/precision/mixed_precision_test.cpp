@@ -30,7 +30,8 @@ using namespace precision_training;
 
 namespace {
 
-/// Two batches for each step, and clipping, which would be wrong with gradients that are not divided.
+/// Two batches for each step, and clipping, which would be wrong with gradients that are not
+/// divided.
 std::vector<torch::Tensor> train_scaled(Context& ctx) {
   auto net = ctx.prepare(Net(kWidths, 5));
   auto optimizer = ctx.prepare(adam(net));

@@ -12,8 +12,8 @@ class Optimizer;
 namespace troupe::train {
 
 /// What a checkpoint calls the parameters of each group of an optimizer: by their names, and by
-/// "#<group>.<number>" where they have none. A name that the optimizer has twice, of two models, has
-/// that behind it.
+/// "#<group>.<number>" where they have none. A name that the optimizer has twice, of two models,
+/// has that behind it.
 std::vector<std::vector<std::string>> parameter_labels(const torch::optim::Optimizer& optimizer,
                                                        const ParameterNames& names);
 

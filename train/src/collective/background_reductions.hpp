@@ -19,14 +19,14 @@ class BackgroundReductions {
   virtual ~BackgroundReductions() = default;
 
   /// Begins to average `count` elements at `data`, which is device memory, and returns at once.
-  /// `filled`: a cudaEvent_t, after which the elements are there; it may be recorded anew as soon as
-  /// this has returned. Throws as Communicator::all_reduce where the communicator has ended.
+  /// `filled`: a cudaEvent_t, after which the elements are there; it may be recorded anew as soon
+  /// as this has returned. Throws as Communicator::all_reduce where the communicator has ended.
   virtual void begin_average(void* data, std::size_t count, DataType type, void* filled) = 0;
   /// Waits until all averages that were begun are in their buffers. Throws as
   /// Communicator::all_reduce.
   virtual void complete() = 0;
-  /// Ends the communicator, with all averages that were begun, where there are any: nothing writes to
-  /// their buffers any more. Throws nothing.
+  /// Ends the communicator, with all averages that were begun, where there are any: nothing writes
+  /// to their buffers any more. Throws nothing.
   virtual void give_up(std::string_view why) noexcept = 0;
 
  protected:

@@ -44,8 +44,8 @@ struct Announcement {
   DataType type = DataType::UInt8;
   ReduceOp op = ReduceOp::Sum;
   std::uint8_t unused = 0;
-  /// Or the other rank of a Send or Recv; of an AllGatherParts what tells the counts of all ranks from
-  /// others with the same sum.
+  /// Or the other rank of a Send or Recv; of an AllGatherParts what tells the counts of all ranks
+  /// from others with the same sum.
   std::int32_t root = 0;
   friend bool operator==(const Announcement&, const Announcement&) = default;
 };

@@ -25,10 +25,10 @@ struct HangingCall {
   bool sees_a_part = false;
 };
 
-/// Says in the log that a call hangs and for which ranks, long before its deadline, and that it went
-/// on: one line each for a call, from one of the ranks that wait in it, which is the first to ask
-/// for it. Where rank 0, which keeps the rendezvous, does not answer, one rank of each node may say
-/// so (with `nccl`, each rank).
+/// Says in the log that a call hangs and for which ranks, long before its deadline, and that it
+/// went on: one line each for a call, from one of the ranks that wait in it, which is the first to
+/// ask for it. Where rank 0, which keeps the rendezvous, does not answer, one rank of each node may
+/// say so (with `nccl`, each rank).
 ///
 /// One per communicator, used by its calling thread, which asks is_due() only where a wait is slow:
 /// a quick call pays for begin() and has_told(), which are a flag each.

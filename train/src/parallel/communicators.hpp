@@ -22,8 +22,8 @@ struct Communicators {
   void abort(std::string_view reason) const;
 };
 
-/// A collective. `name`: in the gang, of this pair alone. NCCL's communicator has one over main memory beside it, as
-/// NCCL compares nothing, and a few bytes are faster there.
+/// A collective. `name`: in the gang, of this pair alone. NCCL's communicator has one over main
+/// memory beside it, as NCCL compares nothing, and a few bytes are faster there.
 Communicators make_communicators(GangContext& gang, const ContextOptions& options,
                                  c10::Device device, const std::string& name);
 

@@ -15,9 +15,9 @@ struct Node;
 
 namespace troupe::train {
 
-/// Ends a backward with std::logic_error that comes to a parameter which is not what it was when its
-/// model was prepared, and whose gradient would therefore be averaged over no ranks: one that was
-/// frozen then, or whose type or device was changed, which gives it another accumulator.
+/// Ends a backward with std::logic_error that comes to a parameter which is not what it was when
+/// its model was prepared, and whose gradient would therefore be averaged over no ranks: one that
+/// was frozen then, or whose type or device was changed, which gives it another accumulator.
 ///
 /// A hook on each parameter; of a model's life in one rank's process. The model may live longer.
 class ParameterWatch {

@@ -36,12 +36,12 @@ namespace troupe::train {
 /// of the context, which reduces the buckets of all models in an order that the ranks share, while
 /// backward goes on. When backward() returns, all gradients are averages.
 ///
-/// With ZeRO's stage 2 a bucket is no buffer: a gradient stays where autograd made it until its bucket
-/// is reduced, and a GradientShard keeps the rank's part of the averages.
+/// With ZeRO's stage 2 a bucket is no buffer: a gradient stays where autograd made it until its
+/// bucket is reduced, and a GradientShard keeps the rank's part of the averages.
 ///
-/// On a GPU the reductions run beside backward: each begins once its bucket is filled there, which an
-/// event in the stream of the hook that filled it says, and the thread that runs them waits for none
-/// before the end, but with stage 2 for each.
+/// On a GPU the reductions run beside backward: each begins once its bucket is filled there, which
+/// an event in the stream of the hook that filled it says, and the thread that runs them waits for
+/// none before the end, but with stage 2 for each.
 ///
 /// Lives in one rank's process, for one model. Hooks hold it weakly, so the model may live longer.
 /// Used by the thread that runs backward, but for reduce().

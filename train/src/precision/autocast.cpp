@@ -24,7 +24,8 @@ Context::Autocast::Autocast(const Context& context) {
   at::autocast::set_autocast_dtype(device, scalar_type_of(type));
   at::autocast::set_autocast_enabled(device, true);
   at::autocast::increment_nesting();
-  // It would keep each parameter that was converted until the guard ends, also where no backward needs it.
+  // It would keep each parameter that was converted until the guard ends, also where no backward
+  // needs it.
   if (context.options().zero.stage == 3) at::autocast::set_autocast_cache_enabled(false);
 }
 

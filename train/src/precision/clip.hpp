@@ -16,8 +16,8 @@ std::vector<at::Tensor> gradients_of(const torch::optim::Optimizer& optimizer);
 
 double sum_of_squares(const std::vector<at::Tensor>& gradients);
 
-/// Scales gradients whose norm is `norm` so that it is at most `max_norm`, as torch's clip_grad_norm_
-/// does. -> `norm`
+/// Scales gradients whose norm is `norm` so that it is at most `max_norm`, as torch's
+/// clip_grad_norm_ does. -> `norm`
 double clip(const std::vector<at::Tensor>& gradients, double norm, double max_norm);
 
 }  // namespace troupe::train

@@ -11,7 +11,8 @@
 
 namespace troupe::train {
 
-/// Brings the gradients of one prepared optimizer back from the scale of their loss, before it steps.
+/// Brings the gradients of one prepared optimizer back from the scale of their loss, before it
+/// steps.
 ///
 /// 1. Gradients are divided once between two steps, whoever asks first.
 /// 2. All ranks make the same step, or none does: what one finds counts for all.
@@ -19,12 +20,13 @@ namespace troupe::train {
 /// Lives in one rank's process; used by one thread.
 class OptimizerScaling final : public detail::GradientScaling {
  public:
-  /// `parts`: with ZeRO or master weights; nullptr: the gradients are those of the parameters. All outlive this.
+  /// `parts`: with ZeRO or master weights; nullptr: the gradients are those of the parameters. All
+  /// outlive this.
   OptimizerScaling(std::shared_ptr<LossScaler> scaler, std::shared_ptr<OptimizerParts> parts,
                    Communicator& control);
 
-  /// Throws std::logic_error if no loss was scaled since the last step, or one was since the gradients
-  /// were divided.
+  /// Throws std::logic_error if no loss was scaled since the last step, or one was since the
+  /// gradients were divided.
   bool unscale(torch::optim::Optimizer& optimizer) override;
   void end_step() override;
 

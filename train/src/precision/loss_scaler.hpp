@@ -17,13 +17,13 @@ struct LossScaleState {
 /// The loss scale of a run: dynamic, by the rule of DeepSpeed's DynamicLossScaler (0.18,
 /// runtime/fp16/loss_scaler.py), or fixed.
 ///
-///   event                                    does
-///   scaled                                   settles the steps since the last one; the loss is counted
-///   stepped(finite), of any optimizer        is kept until the next `scaled`
+///   event                              does
+///   scaled                             settles the steps since the last one; the loss is counted
+///   stepped(finite), of any optimizer  is kept until the next `scaled`
 ///
-/// A settled step with an overflow halves the scale where there is no patience left, and takes from it
-/// otherwise. One without doubles the scale where the steps since the last overflow are a multiple of the
-/// window.
+/// A settled step with an overflow halves the scale where there is no patience left, and takes from
+/// it otherwise. One without doubles the scale where the steps since the last overflow are a
+/// multiple of the window.
 ///
 /// 1. All losses between two steps have one scale, also where several optimizers step after them.
 /// 2. However many optimizers step between two losses, that is one step.
@@ -35,8 +35,8 @@ class LossScaler {
   /// Throws std::invalid_argument, naming the option, for one that cannot be.
   explicit LossScaler(LossScaleOptions options);
 
-  /// A loss is about to be scaled. -> by what. Throws std::runtime_error where an overflow comes although
-  /// the scale is the smallest, and where kMostInARow of them have come with a fixed one.
+  /// A loss is about to be scaled. -> by what. Throws std::runtime_error where an overflow comes
+  /// although the scale is the smallest, and where kMostInARow of them have come with a fixed one.
   double scaled();
   /// An optimizer has looked at its gradients for a step.
   void stepped(bool are_finite);
@@ -49,14 +49,15 @@ class LossScaler {
 
   /// With the steps settled that there were.
   LossScaleState state() const;
-  /// Goes on from there, as far as the options of this run let it: a fixed scale stays what it is, and
-  /// none is below the smallest.
+  /// Goes on from there, as far as the options of this run let it: a fixed scale stays what it is,
+  /// and none is below the smallest.
   void restore(const LossScaleState& state);
 
  private:
   enum class Seen : std::uint8_t { Nothing, Finite, Overflow };
 
-  /// -> the state after the steps that were seen; nothing where it would have to be below the smallest.
+  /// -> the state after the steps that were seen; nothing where it would have to be below the
+  /// smallest.
   bool settle(LossScaleState& state) const;
 
   static constexpr std::int64_t kMostInARow = 100;

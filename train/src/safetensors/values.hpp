@@ -27,7 +27,8 @@ std::string why_not_writable(const at::Tensor& tensor);
 std::string how_different(const at::Tensor& tensor, const std::vector<std::int64_t>& shape,
                           DType type, const char* place);
 
-/// Whether bytes of a file, of values of this type, can be read into the tensor's memory as they are.
+/// Whether bytes of a file, of values of this type, can be read into the tensor's memory as they
+/// are.
 bool is_plain(const at::Tensor& tensor, at::ScalarType of_file);
 
 /// The entry of a tensor that has no place yet. Throws std::invalid_argument, naming the tensor,

@@ -27,11 +27,11 @@ class InitialMasters;
 /// A rank that holds the part alone (stage 3) has its part in memory of its own, and the buffer
 /// only while the values are used.
 ///
-///   what happens    where the rank holds the whole      where it holds its part
-///   begin_update    nothing                             gives the buffer back
-///   end_update      gathers, as all ranks do            nothing: gather() brings the new values
-///   gather          takes the others' parts             takes the buffer, and all parts
-///   release         nothing                             keeps its part as it is, gives the buffer back
+///   what happens    where the rank holds the whole  where it holds its part
+///   begin_update    nothing                         gives the buffer back
+///   end_update      gathers, as all ranks do        nothing: gather() brings the new values
+///   gather          takes the others' parts         takes the buffer, and all parts
+///   release         nothing                         keeps its part as it is, gives the buffer back
 ///
 /// With master weights the pieces are those of a copy of this rank's part, in float32 or in main
 /// memory, which begin_update brings up to what was written to the parameters, and end_update

@@ -13,29 +13,29 @@
 
 namespace troupe::train {
 
-/// The averages of the gradients of one bucket with ZeRO, stages 2 and 3 (Rajbhandari et al., SC 2020,
-/// section 5.2): a rank has those of its part of the bucket alone, and no gradient of a parameter once
-/// its bucket is reduced.
+/// The averages of the gradients of one bucket with ZeRO, stages 2 and 3 (Rajbhandari et al., SC
+/// 2020, section 5.2): a rank has those of its part of the bucket alone, and no gradient of a
+/// parameter once its bucket is reduced.
 ///
 /// An averaged parameter has a stand-in as its gradient until that is dropped: a tensor of the
-/// parameter's size on the device `meta`, which takes no memory, and with which nothing can be computed
-/// or written. So zero_grad() and the absence of a gradient mean what they mean without ZeRO, and what
-/// would work on a whole gradient fails in place of doing nothing.
+/// parameter's size on the device `meta`, which takes no memory, and with which nothing can be
+/// computed or written. So zero_grad() and the absence of a gradient mean what they mean without
+/// ZeRO, and what would work on a whole gradient fails in place of doing nothing.
 ///
-///   what happens          to a parameter with                 does
-///   before_gradient       no gradient                         begins anew
-///                         a stand-in                          takes it away, and adds to the average
-///                         a gradient that autograd made       nothing: it accumulates under no_sync()
-///   reduce                a gradient that has come            averages and drops it
-///                         a stand-in                          counts as zero, and adds to the average
-///                         no gradient                         counts as zero, and begins anew
-///   finish                no gradient, but some rank had one  sets the stand-in
+///   what happens     to a parameter with                 does
+///   before_gradient  no gradient                         begins anew
+///                    a stand-in                          takes it away, and adds to the average
+///                    a gradient that autograd made       nothing: it accumulates under no_sync()
+///   reduce           a gradient that has come            averages and drops it
+///                    a stand-in                          counts as zero, and adds to the average
+///                    no gradient                         counts as zero, and begins anew
+///   finish           no gradient, but some rank had one  sets the stand-in
 ///
 /// 1. Of what a rank keeps between steps, its part alone grows with the parameters.
 /// 2. A backward that failed leaves some averages old, some new: drop the gradients after it.
 ///
-/// Lives in one rank's process. Used by the thread that runs backward, but for reduce(), which another
-/// thread calls once all gradients of the bucket have come.
+/// Lives in one rank's process. Used by the thread that runs backward, but for reduce(), which
+/// another thread calls once all gradients of the bucket have come.
 class GradientShard {
  public:
   /// `parameters`: of one type and device, in the order of the bucket, the same on all ranks.
@@ -53,12 +53,12 @@ class GradientShard {
   void before_gradient(std::size_t parameter);
   /// Whether the parameter has a gradient that autograd made.
   bool has_gradient(std::size_t parameter) const;
-  /// Throws std::logic_error, naming the parameter, where another tensor without memory is in the place of
-  /// its stand-in, or was when before_gradient() came to it.
+  /// Throws std::logic_error, naming the parameter, where another tensor without memory is in the
+  /// place of its stand-in, or was when before_gradient() came to it.
   void check_stand_in(std::size_t parameter);
   /// Averages the gradients of the parameters that have come in this backward, and drops them. A
-  /// collective over the memory of the parameters' device. `room`: elements() of the bucket's type, which
-  /// nobody uses meanwhile.
+  /// collective over the memory of the parameters' device. `room`: elements() of the bucket's type,
+  /// which nobody uses meanwhile.
   void reduce(Communicator& communicator, const std::vector<bool>& has_come,
               const at::Tensor& room);
   /// Backward has ended well. `anywhere`: some rank had a gradient of the parameter.
@@ -66,8 +66,8 @@ class GradientShard {
 
   /// Throws std::logic_error, naming the parameter, where a gradient on this rank is no average.
   void check_averages() const;
-  /// Of one of pieces(), in the order of the parameter's memory; undefined where the parameter has no gradient. What
-  /// is written to it stays until the next backward.
+  /// Of one of pieces(), in the order of the parameter's memory; undefined where the parameter has
+  /// no gradient. What is written to it stays until the next backward.
   at::Tensor average(std::size_t piece) const;
 
  private:

@@ -14,8 +14,8 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-/// Parameters that lie one behind the other in a flat buffer, cut into a part of equal size for each
-/// rank. Pure, so that all ranks compute the same.
+/// Parameters that lie one behind the other in a flat buffer, cut into a part of equal size for
+/// each rank. Pure, so that all ranks compute the same.
 ///
 /// 1. Each element of each parameter is in the part of exactly one rank.
 /// 2. Parameters and parts begin at multiples of kAlignment elements, so that kernels find them as

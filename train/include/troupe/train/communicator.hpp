@@ -86,8 +86,9 @@ class Communicator {
   void broadcast(void* data, std::size_t count, DataType type, int root);
   /// `in`: count elements; `out`: size() * count, in the order of ranks. They must not overlap.
   void all_gather(const void* in, void* out, std::size_t count, DataType type);
-  /// The same with parts of different sizes: rank r has counts[r] elements. `in`: this rank's; `out`:
-  /// those of all, in the order of ranks. Every rank passes the same counts, one for each rank.
+  /// The same with parts of different sizes: rank r has counts[r] elements. `in`: this rank's;
+  /// `out`: those of all, in the order of ranks. Every rank passes the same counts, one for each
+  /// rank.
   void all_gather(const void* in, void* out, std::span<const std::size_t> counts, DataType type);
   /// `in`: size() * count elements; `out`: count, the rank's own part of the reduction. They must
   /// not overlap.
@@ -95,16 +96,18 @@ class Communicator {
   /// `in`: size() * count elements, part r of which goes to rank r; `out`: as many, part r of which
   /// came from rank r. They must not overlap.
   void all_to_all(const void* in, void* out, std::size_t count, DataType type);
-  // reduce, gather and scatter go to one rank or come from it. `out` of reduce and gather and `in` of
-  // scatter are root's alone, and not looked at elsewhere. Other ranks may return before root has its
-  // result.
+  // reduce, gather and scatter go to one rank or come from it. `out` of reduce and gather and `in`
+  // of scatter are root's alone, and not looked at elsewhere. Other ranks may return before root
+  // has its result.
 
-  /// Root's `out` is the reduction of all ranks' `in`, count elements each; `in` and `out` may be the same.
+  /// Root's `out` is the reduction of all ranks' `in`, count elements each; `in` and `out` may be
+  /// the same.
   void reduce(const void* in, void* out, std::size_t count, DataType type, ReduceOp op, int root);
-  /// `in`: count elements; root's `out`: size() * count, in the order of ranks. They must not overlap.
-  void gather(const void* in, void* out, std::size_t count, DataType type, int root);
-  /// Root's `in`: size() * count elements, part r of which goes to rank r; `out`: count. They must not
+  /// `in`: count elements; root's `out`: size() * count, in the order of ranks. They must not
   /// overlap.
+  void gather(const void* in, void* out, std::size_t count, DataType type, int root);
+  /// Root's `in`: size() * count elements, part r of which goes to rank r; `out`: count. They must
+  /// not overlap.
   void scatter(const void* in, void* out, std::size_t count, DataType type, int root);
   /// Returns once every rank has called it.
   virtual void barrier() = 0;

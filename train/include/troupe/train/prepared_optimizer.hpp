@@ -30,10 +30,11 @@ class OptimizerShards {
 class GradientScaling {
  public:
   virtual ~GradientScaling() = default;
-  /// Divides the gradients by the scale of their loss, where that was not done since the last step. -> whether
-  /// all of them are finite, on every rank. A collective.
+  /// Divides the gradients by the scale of their loss, where that was not done since the last step.
+  /// -> whether all of them are finite, on every rank. A collective.
   virtual bool unscale(torch::optim::Optimizer& optimizer) = 0;
-  /// The step that they were divided for is over, made or left out; or they were dropped without one.
+  /// The step that they were divided for is over, made or left out; or they were dropped without
+  /// one.
   virtual void end_step() = 0;
 };
 
@@ -67,15 +68,17 @@ class AnyPreparedOptimizer {
 /// The loss of a step, computed with gradients; undefined without a closure.
 at::Tensor loss_of(const std::function<at::Tensor()>& closure);
 
-/// Parameters have changed: what autocast has converted of them before is not used again on this thread.
+/// Parameters have changed: what autocast has converted of them before is not used again on this
+/// thread.
 void forget_converted();
 
 }  // namespace detail
 
-/// What Context::prepare(optimizer) returns: an optimizer of the same type, whose step() updates one
-/// part of the parameters where ContextOptions::zero says so, and is left out where the loss was scaled
-/// and a gradient is not finite. Keep it as `auto`: a plain O that is initialized with it does neither,
-/// and Context::checkpoint refuses that O with ZeRO and with master weights, of which it has none.
+/// What Context::prepare(optimizer) returns: an optimizer of the same type, whose step() updates
+/// one part of the parameters where ContextOptions::zero says so, and is left out where the loss
+/// was scaled and a gradient is not finite. Keep it as `auto`: a plain O that is initialized with
+/// it does neither, and Context::checkpoint refuses that O with ZeRO and with master weights, of
+/// which it has none.
 ///
 /// Used by the thread of the Context that prepared it, and not after that Context has ended.
 template <class O>
@@ -86,15 +89,15 @@ class PreparedOptimizer final : public O, public detail::AnyPreparedOptimizer {
 
   const std::type_info& plain_type() const override { return typeid(O); }
 
-  /// A collective with ZeRO, and with MixedPrecision::Type::Float16: every rank calls it, after the backward whose gradients it applies.
-  /// Throws the errors of the communicator; std::logic_error, naming the parameter, if the optimizer
-  /// has other parameters than when it was prepared, or one has another size, type or device;
-  /// std::invalid_argument
-  /// for a sparse gradient. The closure runs first, and once.
+  /// A collective with ZeRO, and with MixedPrecision::Type::Float16: every rank calls it, after the
+  /// backward whose gradients it applies. Throws the errors of the communicator; std::logic_error,
+  /// naming the parameter, if the optimizer has other parameters than when it was prepared, or one
+  /// has another size, type or device; std::invalid_argument for a sparse gradient. The closure
+  /// runs first, and once.
   ///
-  /// With Float16 it divides the gradients by the scale of their loss, and updates nothing where one is
-  /// not finite on some rank: Context::skipped_steps() counts these. Throws std::logic_error if no loss was
-  /// scaled since the last step.
+  /// With Float16 it divides the gradients by the scale of their loss, and updates nothing where
+  /// one is not finite on some rank: Context::skipped_steps() counts these. Throws std::logic_error
+  /// if no loss was scaled since the last step.
   at::Tensor step(std::function<at::Tensor()> closure = nullptr) override {
     if (shards() == nullptr && scaling() == nullptr) {
       auto loss = O::step(std::move(closure));
@@ -120,9 +123,8 @@ class PreparedOptimizer final : public O, public detail::AnyPreparedOptimizer {
     O::zero_grad(set_to_none);
   }
 
-  /// With ZeRO or master weights throws std::logic_error, because a rank has a part of the state alone, or
-  /// values that an O has not: use
-  /// Context::checkpoint.
+  /// With ZeRO or master weights throws std::logic_error, because a rank has a part of the state
+  /// alone, or values that an O has not: use Context::checkpoint.
   void save(torch::serialize::OutputArchive& archive) const override {
     if (shards() != nullptr) detail::refuse_to_save_part();
     O::save(archive);

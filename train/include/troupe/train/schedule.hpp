@@ -10,9 +10,9 @@
 namespace troupe::train {
 
 /// Schedules of the learning rate, as values: DeepSpeed's, with the names, the defaults and the
-/// numbers of its classes (0.19, runtime/lr_schedules.py). They count the steps that an optimizer has
-/// made; a step that was left out counts for nothing. The first step is made at the beginning of a
-/// schedule.
+/// numbers of its classes (0.19, runtime/lr_schedules.py). They count the steps that an optimizer
+/// has made; a step that was left out counts for nothing. The first step is made at the beginning
+/// of a schedule.
 
 /// How a rise goes from 0 to 1 over n steps: by log(step) / log(n), or by step / n.
 enum class WarmupType : std::uint8_t { Log, Linear };
@@ -43,8 +43,9 @@ struct WarmupCosineLR {
   WarmupType warmup_type = WarmupType::Log;
 };
 
-/// The rate rises and falls once, while the momentum (the first of `betas`) falls and rises; afterwards both
-/// decay (Smith, "A disciplined approach to neural network hyper-parameters", 2018, section 4).
+/// The rate rises and falls once, while the momentum (the first of `betas`) falls and rises;
+/// afterwards both decay (Smith, "A disciplined approach to neural network hyper-parameters", 2018,
+/// section 4).
 struct OneCycle {
   double cycle_min_lr = 0;  ///< has to be given
   double cycle_max_lr = 0;  ///< has to be given
@@ -79,7 +80,8 @@ struct ScheduledStep {
 /// Throws std::invalid_argument, naming the field, for a schedule that cannot be.
 void check_schedule(const Schedule& schedule);
 
-/// -> what the step is made with that follows `steps` steps. `lr`: the optimizer's own rate. Any thread.
+/// -> what the step is made with that follows `steps` steps. `lr`: the optimizer's own rate. Any
+/// thread.
 ScheduledStep step_after(const Schedule& schedule, std::int64_t steps, double lr);
 
 }  // namespace troupe::train

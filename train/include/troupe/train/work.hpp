@@ -20,11 +20,11 @@ class Work {
  public:
   /// Whether the work is over, with its result or with an error. Never waits.
   bool done() const;
-  /// Returns once the result is in its buffer. Throws what the call of the communicator threw, every
-  /// time that it is asked; GangBroken where the queue was ended before it came to the work.
+  /// Returns once the result is in its buffer. Throws what the call of the communicator threw,
+  /// every time that it is asked; GangBroken where the queue was ended before it came to the work.
   void wait() const;
-  /// As wait(), for at most so long. Throws TimedOut, which names the work and the one that runs; the
-  /// work goes on, and its buffers still belong to it.
+  /// As wait(), for at most so long. Throws TimedOut, which names the work and the one that runs;
+  /// the work goes on, and its buffers still belong to it.
   void wait_for(std::chrono::milliseconds limit) const;
 
  private:
@@ -40,24 +40,28 @@ class Work {
 ///   compute();
 ///   gathered.wait();
 ///
-///   1 Order    Works are done one after the other, in the order in which they were begun. All ranks begin the same works
-///              in the same order, as with any collective.
-///   2 Alone    While a work is not over, nobody calls the communicator, but for abort(). A call that comes while a work
-///              runs throws std::logic_error; one that is inside the communicator when a work's turn comes makes that
-///              work fail. After wait_all() the communicator takes calls.
-///   3 Failed   is a work whose call throws, and the communicator has ended. All works that were begun behind it fail with
-///              the same error. Arguments that cannot be are refused by the call that begins the work, and begin none.
-///   4 Left     The destructor waits for the works. Where it runs because an exception leaves the function, it ends the
-///              communicator instead: the other ranks of the node get GangBroken, which names this one, and those of
-///              other nodes once the communicator is destroyed.
+///   1 Order    Works are done one after the other, in the order in which they were begun. All
+///              ranks begin the same works in the same order, as with any collective.
+///   2 Alone    While a work is not over, nobody calls the communicator, but for abort(). A call
+///              that comes while a work runs throws std::logic_error; one that is inside the
+///              communicator when a work's turn comes makes that work fail. After wait_all() the
+///              communicator takes calls.
+///   3 Failed   is a work whose call throws, and the communicator has ended. All works that were
+///              begun behind it fail with the same error. Arguments that cannot be are refused by
+///              the call that begins the work, and begin none.
+///   4 Left     The destructor waits for the works. Where it runs because an exception leaves the
+///              function, it ends the communicator instead: the other ranks of the node get
+///              GangBroken, which names this one, and those of other nodes once the communicator is
+///              destroyed.
 ///
-/// Deadlines are those of the communicator (HostOptions::timeout), and count from when the work's turn comes. Buffers
-/// belong to the work until it is over. For `nccl` inputs are as the communicator's calls want them when the work's turn
-/// comes, that is written on the default stream or complete, and the work waits for all that was put on the default
-/// stream by then: computing overlaps on another stream.
+/// Deadlines are those of the communicator (HostOptions::timeout), and count from when the work's
+/// turn comes. Buffers belong to the work until it is over. For `nccl` inputs are as the
+/// communicator's calls want them when the work's turn comes, that is written on the default stream
+/// or complete, and the work waits for all that was put on the default stream by then: computing
+/// overlaps on another stream.
 ///
-/// `host` and `nccl` alike: a thread of the queue makes the calls. Cost: two wake-ups for each work. One thread begins
-/// works; any may wait.
+/// `host` and `nccl` alike: a thread of the queue makes the calls. Cost: two wake-ups for each
+/// work. One thread begins works; any may wait.
 class WorkQueue {
  public:
   /// Most works that are begun and not over; a call that would begin one more waits.

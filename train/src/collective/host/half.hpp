@@ -54,7 +54,8 @@ inline void narrow(float value, Float16& out) {
   } else if (magnitude >= 0x38800000u) {  // normal: from 2^-14
     const std::uint32_t rebased = magnitude - ((127u - 15u) << 23);
     half = (rebased + 0xfffu + ((rebased >> 13) & 1u)) >> 13;
-  } else {  // subnormal: adding 0.5 leaves the units of 2^-24 in the low bits of the sum, rounded by the hardware
+  } else {  // subnormal
+    // The sum with 0.5 has the units of 2^-24 in its low bits, rounded by the hardware.
     const float units = std::bit_cast<float>(magnitude) + 0.5f;
     half = std::bit_cast<std::uint32_t>(units) - std::bit_cast<std::uint32_t>(0.5f);
   }

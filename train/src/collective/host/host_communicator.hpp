@@ -101,7 +101,8 @@ class HostCommunicator final : public Communicator {
   void scatter_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t count,
                      DataType type, ReduceOp op);
   void gather_over_ring(std::uint64_t chunk, const std::vector<std::size_t>& lengths);
-  /// Whose stage of this node has what `root` sends: its own, or where it is elsewhere the leader's.
+  /// Whose stage of this node has what `root` sends: its own, or where it is elsewhere the
+  /// leader's.
   int source_of(int root) const;
   void broadcast_over_ring(std::uint64_t chunk, std::size_t bytes, int root);
   void deal_chunk(const std::byte* in, std::byte* out, std::size_t stride, std::size_t bytes);

@@ -74,8 +74,8 @@ class Uses {
   c10::SmallVector<std::shared_ptr<MemoryOwner>, 4> owners_;
 };
 
-/// Of main memory. Not of the heap, which would keep it from the system, as it is freed and taken among
-/// what lives longer.
+/// Of main memory. Not of the heap, which would keep it from the system, as it is freed and taken
+/// among what lives longer.
 struct Pages {
   void* at;
   std::size_t bytes;

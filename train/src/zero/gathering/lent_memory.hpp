@@ -28,10 +28,11 @@ class MemoryOwner {
 /// The memory of a tensor, which can be given back and taken again while other tensors look at it:
 /// also those that LibTorch keeps for backward, which are views of the same storage.
 ///
-/// Such a tensor carries LibTorch's dispatch key DeferredInit, and so do its views: each operator that
-/// gets one of them comes to a function of ours first, which tells the owner and calls what would
-/// have come then. The key exists for values that come later, and nothing in LibTorch uses it. Results that are no views do not have it. Costs
-/// what bench/zero_bench.cpp prints for each operator that uses such a tensor, and nothing for others.
+/// Such a tensor carries LibTorch's dispatch key DeferredInit, and so do its views: each operator
+/// that gets one of them comes to a function of ours first, which tells the owner and calls what
+/// would have come then. The key exists for values that come later, and nothing in LibTorch uses
+/// it. Results that are no views do not have it. Costs what bench/zero_bench.cpp prints for each
+/// operator that uses such a tensor, and nothing for others.
 ///
 /// What reaches for a tensor's memory without an operator finds none where it was given back:
 /// `data_ptr<float>()` and accessors get LibTorch's error ("its data is not allocated yet"),
@@ -41,15 +42,16 @@ class LentMemory {
  public:
   /// Of a tensor of one dimension, to whose storage nothing else looks yet.
   explicit LentMemory(at::Tensor tensor);
-  /// Tensors that look at the memory may live longer: an operator that uses one then is an error, if the memory is not there.
+  /// Tensors that look at the memory may live longer: an operator that uses one then is an error,
+  /// if the memory is not there.
   ~LentMemory();
   LentMemory(const LentMemory&) = delete;
   LentMemory& operator=(const LentMemory&) = delete;
 
   /// Nobody is told before the owner is set, nor once it is no more.
   void set_owner(std::weak_ptr<MemoryOwner> owner);
-  /// The elements from `offset` on, with the size and strides of `like`, as a tensor of whose use the
-  /// owner is told.
+  /// The elements from `offset` on, with the size and strides of `like`, as a tensor of whose use
+  /// the owner is told.
   at::Tensor view(std::int64_t offset, const at::Tensor& like) const;
 
   bool is_there() const { return is_there_; }
@@ -67,7 +69,8 @@ class LentMemory {
   bool is_there_ = true;
 };
 
-/// While it lives, no owner is told of what this thread's operators use: for those that use no values.
+/// While it lives, no owner is told of what this thread's operators use: for those that use no
+/// values.
 class NobodyTold {
  private:
   c10::impl::ExcludeDispatchKeyGuard guard_{c10::DispatchKey::DeferredInit};

@@ -26,8 +26,8 @@ class OptimizerKind {
  public:
   virtual ~OptimizerKind() = default;
 
-  /// nullptr: not known to be such an optimizer. A class that a program has derived from a known one
-  /// is not known.
+  /// nullptr: not known to be such an optimizer. A class that a program has derived from a known
+  /// one is not known.
   static const OptimizerKind* of(const torch::optim::Optimizer& optimizer);
   /// "Adam", or the name of another class.
   static std::string name_of(const torch::optim::Optimizer& optimizer);
