@@ -57,6 +57,26 @@ class Metrics : public std::vector<Metric> {
 /// What a trainable has to do after a report.
 enum class Verdict : std::uint8_t { Continue, Stop };
 
+/// How far a trainable has come, as rank 0 tells it: for people to look at, so what is lost on the
+/// way is lost. A value that crosses to the driver. What is timed leaves out the first step of the
+/// run, which is slower than the others, and all that an earlier run did whose checkpoint this one
+/// continues from.
+struct TrainingProgress {
+  std::int64_t epoch = 0;         ///< that is under way, from 1; 0: the function has none
+  std::int64_t epochs = 0;        ///< 0: not known
+  std::int64_t ended_epochs = 0;  ///< also by earlier runs
+  std::int64_t done = 0;          ///< steps, of this epoch where there are epochs
+  std::int64_t total = 0;         ///< of which `done` are done; 0: not known
+  std::string unit = {};          ///< of both, in the plural: "steps"
+  std::int64_t timed_steps = 0;   ///< in all epochs
+  std::int64_t timed_rows = 0;    ///< of all ranks, in these steps; 0: not known
+  double steps_s = 0;             ///< that these steps took
+  std::int64_t gaps = 0;  ///< times without steps between the steps of two epochs: validation
+  double gaps_s = 0;      ///< that these took
+  std::int64_t timed_epochs = 0;  ///< that this run has begun and ended
+  double epochs_s = 0;            ///< that these took
+};
+
 /// Options for the context of a trainable, as they travel from the driver to each rank. The module
 /// of the context makes them and reads them (train::ContextOptions converts to this); the runtime
 /// and tune pass them on unread.
@@ -89,6 +109,12 @@ class Member {
     static const ContextSettings none;
     return none;
   }
+  /// Whether somebody looks at what progress() is told: on rank 0 alone, and only where the driver
+  /// asked for it. The same for as long as the run lasts.
+  virtual bool shows_progress() const { return false; }
+  /// Tells the driver how far the function is. Never waits for the driver, who gets what was told
+  /// last, now and then. Any thread. Cost: a lock that nobody holds for long.
+  virtual void progress(const TrainingProgress& /*now*/) {}
 };
 
 }  // namespace troupe

@@ -48,9 +48,31 @@ Verdict LocalMember::report(const Metrics& metrics, const std::filesystem::path&
                    .metrics = metrics,
                    .checkpoint = checkpoint};
   event.elapsed_s = elapsed_s();
+  event.progress = take_progress();
   const auto verdict = judge_ ? judge_(event) : Verdict::Continue;
   stopped_ = verdict == Verdict::Stop;
   return verdict;
+}
+
+void LocalMember::progress(const TrainingProgress& now) {
+  if (!shows_progress()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    progress_ = now;
+  }
+  if (std::this_thread::get_id() != thread_) return;
+  const auto time = std::chrono::steady_clock::now();
+  if (time < next_progress_) return;
+  next_progress_ = time + info_.progress_every;
+  TrialEvent event{.kind = TrialEvent::Kind::Progress};
+  event.elapsed_s = elapsed_s();
+  event.progress = take_progress();
+  judge_(event);
+}
+
+std::optional<TrainingProgress> LocalMember::take_progress() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(progress_, std::nullopt);
 }
 
 }  // namespace troupe::detail

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -26,6 +27,12 @@ int count(Context& context, const int& most) {
   for (int i = 0; i < most; ++i)
     context.member.report({{"i", first + i}}, context.member.restore_from());
   return context.member.gang().size() * most;
+}
+void tell(Context& context, const int& most) {
+  for (int i = 1; i <= most; ++i) context.member.progress({.done = i});
+  std::thread([&] { context.member.progress({.done = 1000}); }).join();
+  context.member.report({}, "");
+  context.member.progress({.done = 2000});
 }
 void fail(Context&, const int&) { throw std::range_error("no"); }
 
@@ -52,6 +59,29 @@ TEST_CASE("a local trainable that ignores Stop ends at its next report", "[api][
   CHECK_FALSE(result.value.has_value());
   CHECK(result.finished.stopped);
   CHECK(result.finished.index == 2);
+}
+
+TEST_CASE("how far a local trainable is goes to its judge, from its own thread now and then",
+          "[api][local][progress]") {
+  std::vector<std::pair<TrialEvent::Kind, std::int64_t>> seen;
+  const auto thread = std::this_thread::get_id();
+  const auto judge = [&](const TrialEvent& event) {
+    CHECK(std::this_thread::get_id() == thread);
+    seen.emplace_back(event.kind, event.progress.value().done);
+    return Verdict::Continue;
+  };
+  const auto result = run_locally<tell>(5, {.progress_every = 1h}, judge);
+  using Kind = TrialEvent::Kind;
+  CHECK(seen ==
+        std::vector<std::pair<Kind, std::int64_t>>{{Kind::Progress, 1}, {Kind::Report, 1000}});
+  CHECK(result.finished.progress.value().done == 2000);
+
+  const auto silent = run_locally<tell>(5, {}, [](const TrialEvent& event) {
+    CHECK(event.kind == TrialEvent::Kind::Report);
+    CHECK_FALSE(event.progress.has_value());
+    return Verdict::Continue;
+  });
+  CHECK_FALSE(silent.finished.progress.has_value());
 }
 
 TEST_CASE("what a local trainable throws is thrown as it is", "[api][local]") {

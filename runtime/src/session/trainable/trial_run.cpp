@@ -27,7 +27,9 @@ void RunProgress::ask(std::optional<Verdict> verdict) {
 std::optional<TrialEvent> RunProgress::poll() {
   calls_.look();
   if (calls_.failing() || !pending_ || !has_value(object_of(pending_))) return std::nullopt;
-  return std::exchange(pending_, {}).get();
+  auto event = std::exchange(pending_, {}).get();
+  if (event.kind == TrialEvent::Kind::Progress) ask(std::nullopt);
+  return event;
 }
 
 bool RunProgress::is_over() {
@@ -38,8 +40,11 @@ bool RunProgress::is_over() {
 bool RunProgress::wind_up() {
   if (pending_ && is_ready(*object_of(pending_))) {
     const auto last = std::exchange(pending_, {});
-    if (has_value(object_of(last)) && last.get().kind == TrialEvent::Kind::Report)
-      ask(Verdict::Stop);
+    if (has_value(object_of(last))) {
+      const auto kind = last.get().kind;
+      if (kind == TrialEvent::Kind::Report) ask(Verdict::Stop);
+      if (kind == TrialEvent::Kind::Progress) ask(std::nullopt);
+    }
   }
   return is_settled();
 }

@@ -78,6 +78,10 @@ class TrialSession::Core final : public Member {
   bool reconfigured() const override { return info_.reconfigured; }
   std::uint64_t seed() const override { return info_.seed; }
   const ContextSettings& settings() const override { return info_.settings; }
+  bool shows_progress() const override {
+    return info_.progress_every.count() > 0 && gang_.rank() == 0;
+  }
+  void progress(const TrainingProgress& now) override;
 
   void run(std::string_view name, const std::function<void(Member&)>& body);
   TrialEvent next(std::optional<Verdict> verdict);
@@ -87,9 +91,13 @@ class TrialSession::Core final : public Member {
 
  private:
   [[noreturn]] void raise_broken() const;
-  /// Returns once `condition` holds; throws GangBroken as soon as the gang is.
+  /// Returns once `condition` holds, or it is `until`; throws GangBroken as soon as the gang is.
+  /// -> whether `condition` holds.
   template <class Condition>
-  void wait(std::unique_lock<std::mutex>& lock, Condition condition);
+  bool wait(std::unique_lock<std::mutex>& lock, Condition condition,
+            std::optional<std::chrono::steady_clock::time_point> until = {});
+  /// Waits for a report or the function's end, -> true, or for news of its progress.
+  bool wait_for_event(std::unique_lock<std::mutex>& lock);
   double elapsed_s() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }
@@ -115,6 +123,9 @@ class TrialSession::Core final : public Member {
   bool ended_ = false;
   bool abandoned_ = false;
   std::exception_ptr error_;
+  std::optional<TrainingProgress> progress_;  ///< the last that was told, not handed out yet
+  /// Before that none is handed out alone.
+  std::chrono::steady_clock::time_point next_progress_{};
 
   std::shared_ptr<void> watch_;  ///< of the gang's breaking; ends before what it touches
 };
@@ -126,18 +137,43 @@ void TrialSession::Core::raise_broken() const {
 }
 
 template <class Condition>
-void TrialSession::Core::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
+bool TrialSession::Core::wait(std::unique_lock<std::mutex>& lock, Condition condition,
+                              std::optional<std::chrono::steady_clock::time_point> until) {
   const auto sleeps_at = std::chrono::steady_clock::now() + kLook;
   while (!condition()) {
     if (gang_.broken().load(std::memory_order_acquire) != 0) raise_broken();
-    if (std::chrono::steady_clock::now() >= sleeps_at) {
-      changed_.wait(lock);
+    const auto now = std::chrono::steady_clock::now();
+    if (until && now >= *until) return false;
+    if (now >= sleeps_at) {
+      if (until)
+        changed_.wait_until(lock, *until);
+      else
+        changed_.wait(lock);
       continue;
     }
     lock.unlock();
     std::this_thread::yield();
     lock.lock();
   }
+  return true;
+}
+
+// Nobody is woken by what the function tells, which may be every few microseconds: this thread looks
+// for it now and then.
+bool TrialSession::Core::wait_for_event(std::unique_lock<std::mutex>& lock) {
+  const auto has_come = [&] { return event_.has_value() || ended_; };
+  if (!shows_progress()) return wait(lock, has_come);
+  while (!wait(lock, has_come, next_progress_)) {
+    next_progress_ = std::chrono::steady_clock::now() + info_.progress_every;
+    if (progress_) return false;
+  }
+  return true;
+}
+
+void TrialSession::Core::progress(const TrainingProgress& now) {
+  if (!shows_progress()) return;
+  const std::lock_guard lock(mutex_);
+  progress_ = now;
 }
 
 void TrialSession::Core::run(std::string_view name, const std::function<void(Member&)>& body) {
@@ -175,17 +211,22 @@ TrialEvent TrialSession::Core::next(std::optional<Verdict> verdict) {
     stopped_ = stopped_ || *verdict == Verdict::Stop;
     changed_.notify_all();
   }
-  wait(lock, [&] { return event_.has_value() || ended_; });
-  if (event_) {
+  const bool is_event = wait_for_event(lock);
+  TrialEvent next{.elapsed_s = elapsed_s()};
+  if (!is_event) {
+    next.kind = TrialEvent::Kind::Progress;
+  } else if (event_) {
     judging_ = true;
-    return *std::exchange(event_, std::nullopt);
+    next = *std::exchange(event_, std::nullopt);
+  } else {
+    if (error_) std::rethrow_exception(error_);
+    next.kind = TrialEvent::Kind::Finished;
+    next.index = reports_;
+    next.stopped = stopped_;
+    next.returned = returned_;
   }
-  if (error_) std::rethrow_exception(error_);
-  TrialEvent finished{
-      .kind = TrialEvent::Kind::Finished, .index = reports_, .elapsed_s = elapsed_s()};
-  finished.stopped = stopped_;
-  finished.returned = returned_;
-  return finished;
+  next.progress = std::exchange(progress_, std::nullopt);
+  return next;
 }
 
 void TrialSession::Core::finish() {

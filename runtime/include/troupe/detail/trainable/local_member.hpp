@@ -9,8 +9,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <troupe/detail/trainable/trial_session.hpp>
 #include <troupe/gang_context.hpp>
@@ -54,7 +56,10 @@ class LocalGang final : public GangContext {
   std::atomic<std::uint32_t> broken_ = 0;
 };
 
-/// Judges reports on the spot, on the thread that runs the function.
+/// Judges reports on the spot, on the thread that runs the function and has made this. What the
+/// function tells of its progress goes to the judge, too, with the next report or the end, or, if
+/// that thread tells it, in an event of kind Progress, at most every RunInfo::progress_every; the
+/// verdict on such an event counts nothing.
 class LocalMember final : public Member {
  public:
   using Judge = std::function<Verdict(const TrialEvent&)>;
@@ -68,10 +73,14 @@ class LocalMember final : public Member {
   bool reconfigured() const override { return info_.reconfigured; }
   std::uint64_t seed() const override { return info_.seed; }
   const ContextSettings& settings() const override { return info_.settings; }
+  bool shows_progress() const override { return judge_ && info_.progress_every.count() > 0; }
+  void progress(const TrainingProgress& now) override;
 
   std::uint64_t reports() const { return reports_; }
   bool stopped() const { return stopped_; }
   double elapsed_s() const;
+  /// What was told since the last event.
+  std::optional<TrainingProgress> take_progress();
 
  private:
   LocalGang gang_;
@@ -80,6 +89,10 @@ class LocalMember final : public Member {
   std::uint64_t reports_ = 0;
   bool stopped_ = false;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point next_progress_ = began_;
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::mutex mutex_;  ///< guards what follows
+  std::optional<TrainingProgress> progress_;
 };
 
 }  // namespace troupe::detail

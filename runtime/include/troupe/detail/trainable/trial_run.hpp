@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -27,7 +28,7 @@ class TrialRanks {
 };
 
 /// One run on the ranks of a gang: starts the function on every rank, and hands out what rank 0
-/// reports, one report at a time. Used by one thread; never blocks. Whoever has several collect()s
+/// reports, one report at a time, and between them, where RunInfo asks for it, how far it is. Used by one thread; never blocks. Whoever has several collect()s
 /// what they wait for, waits for any of it or for the first look_again(), and poll()s each.
 class RunProgress {
  public:
@@ -113,13 +114,18 @@ class TrialRun {
   const Gang<Worker>& gang() const { return ranks_->gang(); }
   RunProgress& progress() { return *progress_; }
 
+  using TimePoint = RankCalls::TimePoint;
+
   /// The next event: waits for it. Throws as RunProgress::poll().
-  TrialEvent wait() {
+  TrialEvent wait() { return *wait_until(std::nullopt); }
+  /// The same, but waits no longer than that.
+  std::optional<TrialEvent> wait_until(std::optional<TimePoint> until) {
     if (!progress_->expects_event())
       throw std::logic_error("the last report waits for its verdict, or the run has finished");
     for (;;) {
-      if (auto event = progress_->poll()) return *std::move(event);
-      wait_for_more();
+      auto event = progress_->poll();
+      if (event || (until && std::chrono::steady_clock::now() >= *until)) return event;
+      wait_for_more(until);
     }
   }
 
@@ -138,10 +144,12 @@ class TrialRun {
   bool begun() const { return progress_->begun(); }
 
  private:
-  void wait_for_more() {
+  void wait_for_more(std::optional<TimePoint> until = std::nullopt) {
     std::vector<ObjectPtr> objects;
     progress_->collect(objects);
-    wait_for_any(objects, progress_->look_again());
+    auto look = progress_->look_again();
+    if (until && (!look || *until < *look)) look = until;
+    wait_for_any(objects, look);
   }
 
   std::unique_ptr<const RanksOf<F>> ranks_;

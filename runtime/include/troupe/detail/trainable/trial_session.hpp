@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -30,11 +31,14 @@ struct RunInfo {
   std::uint64_t seed = 0;
   bool reconfigured = false;  ///< the checkpoint was written with another configuration
   ContextSettings settings = {};
+  /// How often the driver wants to know at most how far the function is; 0: never, and then nothing
+  /// is counted, kept or sent for it.
+  std::chrono::milliseconds progress_every{0};
 };
 
 /// What rank 0 has to say next. A value that crosses to the driver.
 struct TrialEvent {
-  enum class Kind : std::uint8_t { Report, Finished };
+  enum class Kind : std::uint8_t { Report, Finished, Progress };
   Kind kind = Kind::Report;
   std::uint64_t index = 0;  ///< of a report, from 0; when finished, how many there were
   Metrics metrics = {};
@@ -43,6 +47,9 @@ struct TrialEvent {
   bool stopped = false;                   ///< finished: after a Stop
   /// Finished: with a value; false where it had to be thrown out of a report after the Stop.
   bool returned = false;
+  /// Where it was asked for: what the function told since the last event. Of an event of any kind;
+  /// of one of kind Progress it is all there is, and no verdict is waited for.
+  std::optional<TrainingProgress> progress = {};
 };
 
 /// Thrown by `report` into a function that goes on after Stop. No std::exception, so that a catch
@@ -52,6 +59,10 @@ struct Stopped {};
 /// One rank of a trainable between two threads: that of the function, which reports, and the
 /// actor's, whose calls come from the driver. One per rank and run. All methods are the actor's
 /// thread's; the function sees a Member.
+///
+/// While it is [running], next() may also hand out how far the function is (Kind::Progress), which
+/// changes no state: the function leaves what it tells in one place, over what it told before, and
+/// goes on.
 ///
 ///   [new] --start--> [running] --report--> [reported] --next hands it out--> [judging] --next(verdict)--> [running]
 ///                        |---------------- function returns or throws ----------------> [ended]
@@ -76,7 +87,8 @@ class TrialSession {
   /// storage.
   void start(std::string_view name, std::function<void(Member&)> body);
   /// Rank 0: hands the verdict on the last report to the function, and waits for its next report or
-  /// its end. Throws what the function threw, GangBroken, or std::logic_error where a verdict is
+  /// its end, or, where RunInfo::progress_every asks for it, for what it tells of its progress.
+  /// Throws what the function threw, GangBroken, or std::logic_error where a verdict is
   /// missing or was not asked for.
   TrialEvent next(std::optional<Verdict> verdict);
   /// Waits until the function has ended. Throws what it threw, or GangBroken.
@@ -93,5 +105,5 @@ class TrialSession {
 template <>
 struct troupe::EnumRange<troupe::detail::TrialEvent::Kind> {
   static constexpr auto first = troupe::detail::TrialEvent::Kind::Report;
-  static constexpr auto last = troupe::detail::TrialEvent::Kind::Finished;
+  static constexpr auto last = troupe::detail::TrialEvent::Kind::Progress;
 };
