@@ -3,20 +3,15 @@
 #include <troupe/troupe.hpp>
 
 #include <chrono>
-#include <fstream>
 #include <iostream>
-#include <stdexcept>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include <fcntl.h>
 #include <torch/utils.h>
-#include <unistd.h>
 
 #include "guard.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
+#include "support/terminal/terminal.hpp"
 
 using namespace troupe;
 using namespace troupe::testing;
@@ -24,46 +19,6 @@ using Catch::Contains;
 using troupe::test::kGuard;
 
 namespace {
-
-struct Terminal {
-  std::string file;
-
-  std::vector<std::string> lines(const std::string& text) const {
-    std::vector<std::string> found;
-    std::ifstream in(file);
-    for (std::string line; std::getline(in, line);) {
-      if (line.find(text) != std::string::npos) found.push_back(line);
-    }
-    return found;
-  }
-  void await(const std::string& text) const {
-    const auto until = std::chrono::steady_clock::now() + kGuard;
-    while (lines(text).empty()) {
-      if (std::chrono::steady_clock::now() > until)
-        throw std::runtime_error("nobody says: " + text);
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-  }
-};
-
-/// Standard error of this process goes to a file while this lives.
-class StandardError {
- public:
-  explicit StandardError(const std::string& file) : kept_(::dup(STDERR_FILENO)) {
-    const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    ::dup2(fd, STDERR_FILENO);
-    ::close(fd);
-  }
-  ~StandardError() {
-    ::dup2(kept_, STDERR_FILENO);
-    ::close(kept_);
-  }
-  StandardError(const StandardError&) = delete;
-  StandardError& operator=(const StandardError&) = delete;
-
- private:
-  const int kept_;
-};
 
 /// Rank 2 comes once the driver's terminal has said that it is missing.
 void come_late(train::Context& ctx, const Terminal& terminal) {

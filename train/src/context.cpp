@@ -3,6 +3,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -23,6 +24,7 @@
 #include "prepared/context_rank.hpp"
 #include "prepared/models.hpp"
 #include "prepared/optimizers.hpp"
+#include "progress/step_teller.hpp"
 #include "zero/preparing.hpp"
 
 namespace troupe::train {
@@ -44,7 +46,10 @@ int threads_of(const ContextOptions& options) {
 /// must not wait for this one.
 struct Context::Impl {
   Impl(Member& member, ContextOptions options) : here{member, std::move(options)} {}
-  ~Impl() { leave(); }
+  ~Impl() {
+    if (teller) teller->detach();
+    leave();
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -67,10 +72,12 @@ struct Context::Impl {
   std::unique_ptr<PreparedOptimizers> optimizers;
   SaverOnDemand saver{here.member.gang(), here.member.storage(), here.options.timeout};
   std::unique_ptr<KeptCheckpoints> kept;
+  std::shared_ptr<detail::StepTeller> teller;  // nullptr: nobody wants to know how far this rank is
 };
 
 void Context::Impl::begin() {
   check(here.options.zero);
+  if (here.member.shows_progress()) teller = std::make_shared<detail::StepTeller>(here.member);
   kept = std::make_unique<KeptCheckpoints>(here.options.checkpoints);
   const auto& precision = here.options.mixed_precision;
   std::shared_ptr<LossScaler> scaler;
@@ -175,10 +182,21 @@ Context::NoSync::~NoSync() { context_.impl_->models->count_unsynchronized(-1); }
 
 Context::Epochs Context::epochs(int count) { return {*this, impl_->epoch + 1, count}; }
 
-bool Context::begin_epoch(int epoch) {
+bool Context::begin_epoch(int epoch, int count) {
   if (impl_->stopped) return false;
+  if (epoch >= count) {
+    if (impl_->teller) impl_->teller->on_epochs_ended(count);
+    return false;
+  }
   impl_->epoch = epoch;
+  if (impl_->teller) impl_->teller->on_epoch(epoch, count);
   return true;
+}
+
+void Context::progress(std::int64_t done, std::int64_t total, std::string_view unit) {
+  if (done < 0 || total < 0)
+    throw std::invalid_argument(fmt::format("progress of {} steps of {}", done, total));
+  if (impl_->teller) impl_->teller->on_steps(done, total, unit);
 }
 
 DistributedSampler Context::sampler(std::size_t rows, SamplerOptions options) const {
@@ -190,7 +208,10 @@ Loader Context::loader(const Dataset& data, std::int64_t batch, int epoch,
                        SamplerOptions options) const {
   auto rows = sampler(static_cast<std::size_t>(data.data.size(0)), options);
   rows.set_epoch(static_cast<std::uint64_t>(epoch));
-  return Loader(data, rows.indices(), batch, device());
+  Loader loader(data, rows.indices(), batch, device());
+  loader.epoch_ = epoch;
+  loader.teller_ = impl_->teller;
+  return loader;
 }
 
 Verdict Context::report(const Metrics& metrics, const Checkpoint& checkpoint) {

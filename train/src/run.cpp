@@ -29,12 +29,13 @@ Cluster private_cluster(const RunOptions& options) {
   return troupe::init(std::move(init));
 }
 
-troupe::detail::RunInfo info_of(const RunOptions& options) {
+troupe::detail::RunInfo info_of(const RunOptions& options, const ProgressBar& bar) {
   return {.storage = options.storage,
           .restore_from = options.restore_from,
           .name = options.name,
           .seed = options.seed,
-          .settings = options.context};
+          .settings = options.context,
+          .progress_every = bar.every()};
 }
 
 }  // namespace troupe::train::detail

@@ -10,13 +10,11 @@
 #include <catch2/catch.hpp>
 
 #include "fake_gang.hpp"
-#include "guard.hpp"
 
 namespace trainable_progress_test {
 
 using namespace troupe;
 using namespace troupe::detail;
-using troupe::test::kGuard;
 using Kind = TrialEvent::Kind;
 
 struct Context {
@@ -37,9 +35,8 @@ int tells(Context& context, const Config& config) {
   return context.member.shows_progress() ? 0 : 1;
 }
 
-void waits(Context& context, const Config&) {
-  context.member.gang().rendezvous().get("nobody sets it", kGuard);
-}
+std::atomic<bool> may_end = false;
+void waits(Context&, const Config&) { may_end.wait(false); }
 
 template <auto F>
 TrialRun<F> start(int size, Config config, RunInfo info = {}) {
@@ -117,7 +114,10 @@ TEST_CASE("a driver looks how far a function is while it works, and waits no lon
 
   auto slow = start<waits>(1, {});
   CHECK_FALSE(slow.wait_until(std::chrono::steady_clock::now()).has_value());
-  slow.gang().kill();
+  may_end = true;
+  may_end.notify_all();
+  CHECK(slow.wait().kind == Kind::Finished);
+  slow.result();
 }
 
 }  // namespace trainable_progress_test

@@ -6,6 +6,8 @@
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
+#include "progress/step_teller.hpp"
+
 namespace troupe::train {
 namespace {
 
@@ -29,9 +31,14 @@ std::size_t Loader::size() const {
   return (indices_.size() + batch - 1) / batch;
 }
 
+std::size_t Loader::rows_of_batch(std::size_t at) const {
+  const auto batch = static_cast<std::size_t>(batch_);
+  return std::min(batch, indices_.size() - at * batch);
+}
+
 Batch Loader::batch(std::size_t at) const {
   const auto from = at * static_cast<std::size_t>(batch_);
-  const auto rows = std::min(static_cast<std::size_t>(batch_), indices_.size() - from);
+  const auto rows = rows_of_batch(at);
   const auto picked = at::from_blob(const_cast<std::int64_t*>(indices_.data() + from),
                                     {static_cast<std::int64_t>(rows)}, at::kLong);
   auto pick = [&](const at::Tensor& all) {
@@ -40,11 +47,21 @@ Batch Loader::batch(std::size_t at) const {
   return {pick(data_.data), pick(data_.target)};
 }
 
-Loader::Iterator::Iterator(const Loader* loader, std::size_t at) : loader_(loader), at_(at) {
+Loader::Iterator Loader::begin() const {
+  return {this, 0, teller_ ? teller_->begin_pass(epoch_) : detail::LoaderPass{}};
+}
+
+Loader::Iterator::Iterator(const Loader* loader, std::size_t at, detail::LoaderPass pass)
+    : loader_(loader), at_(at), pass_(pass) {
   fetch();
 }
 
 Loader::Iterator& Loader::Iterator::operator++() {
+  if (loader_->teller_) {
+    const auto rows = static_cast<std::int64_t>(loader_->rows_of_batch(at_));
+    loader_->teller_->on_batch(pass_, static_cast<std::int64_t>(at_) + 1,
+                               static_cast<std::int64_t>(loader_->size()), rows);
+  }
   ++at_;
   fetch();
   return *this;

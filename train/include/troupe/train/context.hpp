@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -204,6 +205,14 @@ class Context {
   Loader loader(const Dataset& data, std::int64_t batch, int epoch,
                 SamplerOptions options = {}) const;
 
+  /// For the run's progress bar (ShowProgress), where the steps are no batches of loader(): on rank
+  /// 0, that `done` of `total` steps are done, of this epoch where there are epochs(); `total` 0: it
+  /// is not known. Called after each step or less often, and first with what is done as the run
+  /// begins: the rate counts from there. `unit`: what is counted, in the plural. Never waits; costs
+  /// next to nothing where nobody looks, as in a sweep. Any thread. Throws std::invalid_argument for
+  /// a negative number.
+  void progress(std::int64_t done, std::int64_t total, std::string_view unit = "steps");
+
   /// Reports metrics to the run. Blocks until the report was judged; all ranks get the same
   /// verdict. After Stop the trainable should return; its next report throws.
   Verdict report(const Metrics& metrics, const Checkpoint& checkpoint = {});
@@ -263,7 +272,8 @@ class Context {
     (sort(parts), ...);
     return save(models, optimizers, copies);
   }
-  bool begin_epoch(int epoch);
+  /// -> false: there is none to begin.
+  bool begin_epoch(int epoch, int count);
 
   std::unique_ptr<Impl> impl_;
 };
@@ -280,7 +290,7 @@ class Context::Epochs {
       ++epoch_;
       return *this;
     }
-    bool operator!=(End) const { return epoch_ < count_ && context_.begin_epoch(epoch_); }
+    bool operator!=(End) const { return context_.begin_epoch(epoch_, count_); }
 
    private:
     Context& context_;

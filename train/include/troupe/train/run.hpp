@@ -14,6 +14,7 @@
 #include <troupe/detail/trainable/trial_run.hpp>
 #include <troupe/gang.hpp>
 #include <troupe/train/context_options.hpp>
+#include <troupe/train/progress.hpp>
 #include <troupe/trainable.hpp>
 
 namespace troupe::train {
@@ -50,6 +51,7 @@ struct RunOptions {
       {};  ///< for the gang's placement; none: as long as it takes
   std::function<Verdict(const Report&)> on_report =
       {};  ///< judges each report, on the calling thread; empty: always Continue
+  ShowProgress progress = ShowProgress::Auto;  ///< on standard error
 };
 
 template <class R>
@@ -74,15 +76,21 @@ namespace detail {
 void check(const RunOptions& options);
 /// The private cluster of Where::ThisNode, with room for the gang.
 Cluster private_cluster(const RunOptions& options);
-troupe::detail::RunInfo info_of(const RunOptions& options);
+troupe::detail::RunInfo info_of(const RunOptions& options, const ProgressBar& bar);
 
-/// Adds the report to the result and asks for its verdict.
+/// Shows the event, adds a report to the result and asks for its verdict.
 template <class R>
 Verdict take(const troupe::detail::TrialEvent& event, const RunOptions& options,
-             RunResult<R>& result) {
+             RunResult<R>& result, ProgressBar& bar) {
+  bar.on_event(event);
+  if (event.kind != troupe::detail::TrialEvent::Kind::Report) return Verdict::Continue;
   result.history.push_back({event.index, event.metrics, event.checkpoint, event.elapsed_s});
   if (!event.checkpoint.empty()) result.checkpoint = event.checkpoint;
-  return options.on_report ? options.on_report(result.history.back()) : Verdict::Continue;
+  if (!options.on_report) return Verdict::Continue;
+  bar.hide();
+  const auto verdict = options.on_report(result.history.back());
+  bar.draw();
+  return verdict;
 }
 
 template <class R>
@@ -92,46 +100,58 @@ void close(const troupe::detail::TrialEvent& event, RunResult<R>& result) {
 }
 
 template <auto F>
-auto run_here(const troupe::detail::trainable_config<F>& config, const RunOptions& options) {
+auto run_here(const troupe::detail::trainable_config<F>& config, const RunOptions& options,
+              ProgressBar& bar) {
   using R = troupe::detail::trainable_result<F>;
   RunResult<R> result;
-  auto done = troupe::detail::run_locally<F>(
-      config, info_of(options), [&](const auto& event) { return take(event, options, result); });
+  auto done = troupe::detail::run_locally<F>(config, info_of(options, bar), [&](const auto& event) {
+    return take(event, options, result, bar);
+  });
+  bar.on_event(done.finished);
   close(done.finished, result);
   if constexpr (!std::is_void_v<R>) result.value = std::move(done.value);
   return result;
 }
 
 template <auto F>
-auto follow(const Gang<troupe::detail::TrainableWorker<F>>& gang, const RunOptions& options) {
+auto follow(const Gang<troupe::detail::TrainableWorker<F>>& gang, const RunOptions& options,
+            ProgressBar& bar) {
   using R = troupe::detail::trainable_result<F>;
-  using Event = troupe::detail::TrialEvent;
+  using Kind = troupe::detail::TrialEvent::Kind;
   RunResult<R> result;
   troupe::detail::TrialRun<F> run(gang);
-  auto event = run.wait();
-  for (; event.kind == Event::Kind::Report; event = run.wait())
-    run.answer(take(event, options, result));
-  close(event, result);
+  std::optional<troupe::detail::TrialEvent> event;
+  while (!event || event->kind != Kind::Finished) {
+    event = run.wait_until(bar.next());
+    if (!event) {
+      bar.draw();
+      continue;
+    }
+    const auto verdict = take(*event, options, result, bar);
+    if (event->kind == Kind::Report) run.answer(verdict);
+  }
+  close(*event, result);
   try {  // result() waits for the other ranks, too
     if constexpr (std::is_void_v<R>)
       run.result();
     else
       result.value = run.result();
   } catch (const TaskError&) {
-    if (event.returned) throw;  // else it was thrown out of a report after Stop, and has no value
+    if (event->returned) throw;  // else it was thrown out of a report after Stop, and has no value
   }
   return result;
 }
 
 template <auto F>
-auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOptions& options) {
+auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOptions& options,
+              ProgressBar& bar) {
   const GangShape shape{options.workers, options.strategy, options.placement_timeout};
   const auto gang =
       troupe::detail::place_ranks<troupe::detail::TrainableWorker<F>>(
-          shape, troupe::detail::request_of(options.each), true, config, info_of(options))
+          shape, troupe::detail::request_of(options.each), true, config, info_of(options, bar))
           .get();
   try {
-    return follow<F>(gang, options);
+    return follow<F>(gang, options, bar);
   } catch (...) {
     // A gang that is only let go of ends with its calls, and a rank may be in one for as long as it
     // likes.
@@ -152,10 +172,13 @@ template <auto F>
 RunResult<troupe::detail::trainable_result<F>> run(
     const troupe::detail::trainable_config<F>& config, const RunOptions& options = {}) {
   detail::check(options);
-  if (options.where == Where::InProcess) return detail::run_here<F>(config, options);
+  const bool is_here = options.where == Where::InProcess;
+  detail::ProgressBar bar(options.progress, options.name, troupe::detail::function_name<F>,
+                          is_here);
+  if (is_here) return detail::run_here<F>(config, options, bar);
   std::optional<Cluster> own;
   if (options.where == Where::ThisNode) own = detail::private_cluster(options);
-  return detail::run_gang<F>(config, options);
+  return detail::run_gang<F>(config, options, bar);
 }
 
 }  // namespace troupe::train

@@ -215,7 +215,7 @@ bool GangAttempt::look_at_run() {
     return true;
   }
   const auto event = run_->poll();
-  if (!event) return false;
+  if (!event || event->kind == detail::TrialEvent::Kind::Progress) return false;
   if (event->kind == detail::TrialEvent::Kind::Finished) {
     returned_ = event->returned;
     stage_ = Stage::Finishing;

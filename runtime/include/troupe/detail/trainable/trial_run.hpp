@@ -28,8 +28,9 @@ class TrialRanks {
 };
 
 /// One run on the ranks of a gang: starts the function on every rank, and hands out what rank 0
-/// reports, one report at a time, and between them, where RunInfo asks for it, how far it is. Used by one thread; never blocks. Whoever has several collect()s
-/// what they wait for, waits for any of it or for the first look_again(), and poll()s each.
+/// reports, one report at a time, and between them, where RunInfo asks for it, the progress of
+/// rank 0. Used by one thread; never blocks. Whoever has several collect()s what they wait for,
+/// waits for any of it or for the first look_again(), and poll()s each.
 class RunProgress {
  public:
   /// The workers are not started yet: they are new, or have been renewed since their last run.
@@ -46,8 +47,8 @@ class RunProgress {
   /// Whether no rank has a call of this run under way, whatever became of it: the function has
   /// ended everywhere, or the gang has.
   bool is_settled() { return calls_.have_ended(); }
-  /// For who wants nothing more of this run but its end: a report that comes is answered Stop, and a
-  /// failure counts as an end. -> is_settled(). Not after a report that waits for its verdict.
+  /// For who wants nothing more of this run but its end: a report that comes is answered Stop, and
+  /// a failure counts as an end. -> is_settled(). Not after a report that waits for its verdict.
   bool wind_up();
   /// Whether an event is to come: false after a report that waits for its verdict, and after the
   /// last event.
@@ -95,7 +96,9 @@ class RanksOf final : public TrialRanks {
 /// One run of F in a gang, for a thread that waits for it alone.
 ///
 ///   TrialRun<f> run(gang);
-///   for (auto event = run.wait(); event.kind == Kind::Report; event = run.wait()) run.answer(verdict on event);
+///   for (auto event = run.wait(); event.kind != Kind::Finished; event = run.wait()) {
+///     if (event.kind == Kind::Report) run.answer(verdict on event);
+///   }
 ///   auto value = run.result();
 ///
 /// Another run in the processes of the same gang is another TrialRun, made once this one's result()
