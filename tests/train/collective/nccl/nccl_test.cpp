@@ -16,6 +16,7 @@
 #include <catch2/catch.hpp>
 
 #include "collective/background_reductions.hpp"
+#include "collective/nccl/on_device.hpp"
 #include "guard.hpp"
 #include "support/forked_gang.hpp"
 #include "support/one_gpu.hpp"
@@ -29,59 +30,6 @@ using namespace std::chrono_literals;
 using troupe::test::kGuard;
 
 namespace {
-
-NcclOptions on_one_gpu(const GangContext& gang, std::string name = "nccl") {
-  share_one_gpu(gang.rank());
-  return {.name = std::move(name), .timeout = kGuard, .device = 0};
-}
-
-/// Values in device memory.
-template <class T>
-class OnDevice {
- public:
-  explicit OnDevice(const std::vector<T>& values) : count_(values.size()) {
-    expect(cudaMalloc(&data_, bytes()) == cudaSuccess, "device memory");
-    cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice);
-  }
-  ~OnDevice() { cudaFree(data_); }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
-  void* data() const { return data_; }
-  std::vector<T> values() const {
-    std::vector<T> values(count_);
-    cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost);
-    return values;
-  }
-
- private:
-  std::size_t bytes() const { return count_ * sizeof(T); }
-  std::size_t count_;
-  void* data_ = nullptr;
-};
-using Numbers = OnDevice<std::int32_t>;
-
-/// Tells when what was put on the default stream is done.
-class Filled {
- public:
-  Filled() { expect(cudaEventCreate(&event_) == cudaSuccess, "an event"); }
-  ~Filled() { cudaEventDestroy(event_); }
-  Filled(const Filled&) = delete;
-  Filled& operator=(const Filled&) = delete;
-  cudaEvent_t now() const {
-    expect(cudaEventRecord(event_, cudaStreamLegacy) == cudaSuccess, "recording an event");
-    return event_;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
-void check_sum(Communicator& comm, std::size_t count) {
-  const OnDevice data(std::vector<float>(count, static_cast<float>(comm.rank() + 1)));
-  comm.all_reduce(data.data(), count, DataType::Float32, ReduceOp::Average);
-  for (float x : data.values())
-    expect(x == static_cast<float>(comm.size() + 1) / 2, "the average of 1 .. size");
-}
 
 std::vector<std::int32_t> message(int from, int to, std::size_t count) {
   std::vector<std::int32_t> values(count);

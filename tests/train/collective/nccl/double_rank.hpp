@@ -1,0 +1,61 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "collective/background_reductions.hpp"
+#include "collective/nccl/on_device.hpp"
+#include "support/forked_gang.hpp"
+#include "support/nccl_double/nccl_double.hpp"
+
+/// Ranks over the double of NCCL. To be used in ranks only, but for `gang_over_double`.
+namespace troupe::testing {
+
+inline ForkedGang gang_over_double(int ranks) {
+  auto gang = ForkedGang::on_one_node(ranks);
+  gang.limit = std::chrono::seconds(200);
+  return gang;
+}
+
+inline std::unique_ptr<train::Communicator> over_double(GangContext& gang,
+                                                        std::chrono::milliseconds timeout,
+                                                        std::string name = "nccl") {
+  auto options = on_one_gpu(gang, std::move(name));
+  options.timeout = timeout;
+  return train::make_nccl_communicator(gang, options);
+}
+
+inline train::BackgroundReductions& background_of(train::Communicator& comm) {
+  return dynamic_cast<train::BackgroundReductions&>(comm);
+}
+
+/// The text of what `call` throws, which must be an Expected.
+template <class Expected, class Call>
+std::string thrown_by(Call call) {
+  try {
+    call();
+  } catch (const Expected& error) {
+    return error.what();
+  }
+  expect(false, "the call fails");
+  return {};
+}
+
+inline void expect_in(const std::string& text, const std::string& part) {
+  expect(text.find(part) != std::string::npos, fmt::format("\"{}\" in \"{}\"", part, text));
+}
+
+/// Once the communicators and the buffers have ended: they have left nothing on the device, and a
+/// new communicator works in this process.
+inline void expect_usable(GangContext& gang) {
+  expect(nccl_double::communicators() == 0, "no communicator of NCCL is left");
+  expect(nccl_double::device_bytes() == 0, "no memory of the device is left");
+  nccl_double::behave({});
+  check_sum(*over_double(gang, test::kGuard, "another"), 1000);
+}
+
+}  // namespace troupe::testing
