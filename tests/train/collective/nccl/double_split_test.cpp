@@ -88,3 +88,25 @@ TEST_CASE("a split that NCCL never completes ends at its deadline, and its proce
       [&](const auto& all) { return failures(all).find(expected) != std::string::npos; });
   CHECK_THAT(failures(outcomes), Contains(expected));
 }
+
+TEST_CASE("a rank without memory for its part of a split ends the others' calls of that part",
+          "[train][collective][nccl][double]") {
+  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+          {
+            auto comm = over_double(context, kGuard);
+            if (context.rank() == 1) {
+              nccl_double::behave({.memory = nccl_double::device_bytes()});
+              const auto error = thrown_by<Error>([&] { comm->split(0, 0); });
+              expect_in(error, "rank 1: device memory for the barrier failed: out of memory");
+              nccl_double::behave({});
+            } else {
+              auto part = comm->split(0, 0);
+              const auto error = thrown_by<GangBroken>([&] { part->barrier(); });
+              expect_in(error, "rank 1: device memory for the barrier failed: out of memory");
+              expect_in(error, "noticed by rank 0 in barrier, call 1");
+            }
+            check_sum(*comm, 1000);
+          }
+          expect_usable(context);
+        })) == "");
+}

@@ -79,6 +79,30 @@ TEST_CASE("a start that NCCL never completes ends at its deadline, and its proce
   CHECK_THAT(late.message, Contains(expected));
 }
 
+TEST_CASE("a rank that cannot start over NCCL ends the start of the others with its reason",
+          "[train][collective][nccl][double]") {
+  const auto outcomes = gang_over_double(2).run([](GangContext& context) {
+    if (context.rank() == 1) nccl_double::behave({.memory = 3});
+    const Leaving leaving(context, 1);
+    const auto stay = [&] {
+      if (context.rank() == 1) await_leaving(context);
+    };
+    try {
+      over_double(context, kGuard);
+    } catch (const Error&) {
+      stay();
+      throw;
+    }
+  });
+  const std::string reason =
+      "rank 1: device memory for the barrier failed: out of memory (cudaErrorMemoryAllocation)";
+  CHECK(outcomes[1].type == "other");
+  CHECK(outcomes[1].message == reason);
+  CHECK(outcomes[0].type == "GangBroken");
+  CHECK_THAT(outcomes[0].message,
+             Contains(reason + " (noticed by rank 0 in start of the communicator"));
+}
+
 TEST_CASE("two ranks of a host on one GPU are refused with NCCL's reason",
           "[train][collective][nccl][double]") {
   const auto outcomes = gang_over_double(2).run([](GangContext& context) {
@@ -97,9 +121,7 @@ TEST_CASE("each rank has the GPU of its local rank, and one without is refused",
   const int devices = GENERATE(1, 2);
   const auto outcomes = gang_over_double(2).run([devices](GangContext& context) {
     nccl_double::behave({.devices = devices});
-    check_sum(
-        *make_nccl_communicator(context, {.timeout = context.size() > devices ? 1000ms : kGuard}),
-        1000);
+    check_sum(*make_nccl_communicator(context, {.timeout = kGuard}), 1000);
   });
   if (devices == 2) {
     CHECK(failures(outcomes) == "");
@@ -108,6 +130,8 @@ TEST_CASE("each rank has the GPU of its local rank, and one without is refused",
   const std::string reason = "rank 1 is to use GPU 1, and this process sees 1: ";
   CHECK(outcomes[1].type == "Impossible");
   CHECK_THAT(outcomes[1].message, Contains(reason));
+  CHECK(outcomes[0].type == "GangBroken");
+  CHECK_THAT(outcomes[0].message, Contains(reason));
 }
 
 TEST_CASE("a process that sees no GPU, or was forked from one that has used one, is told so",

@@ -87,19 +87,12 @@ NcclCommunicator::NcclCommunicator(GangContext& gang, NcclOptions options)
       options_(std::move(options)),
       patience_(gang, {options_.timeout, options_.warn_after},
                 fmt::format("collective/{}", options_.name), false) {
-  const int devices = visible_devices(rank());
-  device_ = options_.device >= 0 ? options_.device : gang.local_rank();
-  if (device_ >= devices) {
-    throw Impossible(Failure{
-        .kind = Failure::Kind::Impossible,
-        .message = fmt::format("rank {} is to use GPU {}, and this process sees {}: give the gang "
-                               "a GPU for each rank of a node, or name one in NcclOptions::device",
-                               rank(), device_, devices)});
-  }
-  prepare_device();
-  connect();
-  patience_.end();
-  listen();
+  start([this] {
+    choose_device();
+    prepare_device();
+    connect();
+    patience_.end();
+  });
 }
 
 NcclCommunicator::NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOptions options,
@@ -111,12 +104,35 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<GangContext> own_gang, NcclOp
                 fmt::format("collective/{}", options_.name), false),
       device_(device),
       comm_(std::move(comm)) {
-  prepare_device();
-  listen();
+  start([this] { prepare_device(); });
+}
+
+// The other ranks wait for this one, in their start or in their first call of what was split off.
+template <class Body>
+void NcclCommunicator::start(Body body) {
+  patience_.begin({});
+  try {
+    body();
+  } catch (...) {
+    patience_.tell_end(text_of(std::current_exception()));
+    throw;
+  }
+  listening_ =
+      troupe::detail::on_failed_call([this](const Failure& call) { leave(left_by(rank(), call)); });
+}
+
+void NcclCommunicator::choose_device() {
+  const int devices = visible_devices(rank());
+  device_ = options_.device >= 0 ? options_.device : gang_.local_rank();
+  if (device_ < devices) return;
+  throw Impossible(Failure{
+      .kind = Failure::Kind::Impossible,
+      .message = fmt::format("rank {} is to use GPU {}, and this process sees {}: give the gang "
+                             "a GPU for each rank of a node, or name one in NcclOptions::device",
+                             rank(), device_, devices)});
 }
 
 void NcclCommunicator::prepare_device() {
-  patience_.begin({});
   check_cuda(cudaSetDevice(device_), "choosing the GPU", rank());
   stream_ = make_stream(rank());
   inputs_ready_ = make_event(rank());
@@ -137,11 +153,6 @@ void NcclCommunicator::connect() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   wait_enqueued(ncclCommInitRankConfig(comm_.address(), size(), id, rank(), &config));
-}
-
-void NcclCommunicator::listen() {
-  listening_ =
-      troupe::detail::on_failed_call([this](const Failure& call) { leave(left_by(rank(), call)); });
 }
 
 NcclCommunicator::~NcclCommunicator() {

@@ -62,8 +62,11 @@ class NcclCommunicator final : public Communicator, public BackgroundReductions 
   void do_recv(void* data, std::size_t count, DataType type, int from) override;
   std::unique_ptr<Communicator> do_split(int color, int key) override;
 
+  /// Makes this rank's part by `body`, whose exception is told to the other ranks.
+  template <class Body>
+  void start(Body body);
+  void choose_device();
   void prepare_device();
-  void listen();
   void connect();
   /// Enqueues by `enqueue`, waits until its result is complete.
   template <class Enqueue>
