@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <csignal>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -104,6 +106,52 @@ TEST_CASE("a rank that aborts its call of NCCL ends the others', and all process
             const auto error = thrown_by<GangBroken>([&] { comm->barrier(); });
             if (other.joinable()) other.join();
             expect_in(error, "rank 1 ended the communicator: enough (noticed by rank");
+          }
+          expect_usable(context);
+        })) == "");
+}
+
+TEST_CASE("a rank that aborts and then closes its NCCL communicator ends the others' call",
+          "[train][collective][nccl][double]") {
+  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+          {
+            auto comm = over_double(context, kGuard);
+            comm->barrier();
+            if (context.rank() == 1) {
+              comm->abort("enough");
+              comm.reset();
+              await_leaving(context);
+            } else {
+              const Leaving leaving(context, 1);
+              const auto error = thrown_by<GangBroken>([&] { comm->barrier(); });
+              expect_in(error, "rank 1 ended the communicator: enough (noticed by rank 0");
+            }
+          }
+          expect_usable(context);
+        })) == "");
+}
+
+TEST_CASE("a rank that closes its NCCL communicator ends the others' call",
+          "[train][collective][nccl][double]") {
+  const bool by_exception = GENERATE(false, true);
+  CHECK(failures(gang_over_double(2).run([by_exception](GangContext& context) {
+          {
+            auto comm = over_double(context, kGuard);
+            comm->barrier();
+            if (context.rank() == 1) {
+              try {
+                const auto held = std::move(comm);
+                if (by_exception) throw std::runtime_error("a step failed");
+              } catch (const std::runtime_error&) {
+              }
+              await_leaving(context);
+            } else {
+              const Leaving leaving(context, 1);
+              const auto error = thrown_by<GangBroken>([&] { comm->barrier(); });
+              expect_in(error, by_exception ? "rank 1 has closed its communicator, as an exception "
+                                              "left the function that held it (noticed by rank 0"
+                                            : "rank 1 has closed its communicator (noticed by");
+            }
           }
           expect_usable(context);
         })) == "");

@@ -62,10 +62,10 @@ constexpr DataType data_type_of() {
 /// communicator unchanged.
 ///
 /// Errors, all of which end the communicator (every later call throws the same again):
-/// * GangBroken: a rank died, called abort() or closed its communicator (`host`), a call of a rank
-///   (its actor's constructor or method) failed while it had the communicator, or the gang was
-///   ended. The message names the rank and the reason. An exception that a method catches itself
-///   ends nothing.
+/// * GangBroken: a rank died, called abort() or closed its communicator (with `nccl` the others
+///   notice the latter up to 10 s later), a call of a rank (its actor's constructor or method)
+///   failed while it had the communicator, or the gang was ended. The message names the rank and
+///   the reason. An exception that a method catches itself ends nothing.
 /// * TimedOut: the deadline of a call passed; the message names the call and the missing ranks.
 /// * std::invalid_argument: ranks made different calls at the same place (the message names both;
 ///   `nccl` cannot detect this, and waits), or arguments are invalid (these are refused before

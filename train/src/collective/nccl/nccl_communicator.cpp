@@ -155,16 +155,31 @@ void NcclCommunicator::connect() {
   wait_enqueued(ncclCommInitRankConfig(comm_.address(), size(), id, rank(), &config));
 }
 
+// Ranks that wait for this one see nothing of an end but what is told.
 NcclCommunicator::~NcclCommunicator() {
   listening_.reset();
   if (!comm_ || failure_) return;
+  if (abort_state_.load(std::memory_order_acquire) == 2) {
+    patience_.tell_end(abort_reason_);
+  } else if (std::uncaught_exceptions() > exceptions_) {
+    patience_.tell_end(fmt::format(
+        "rank {} has closed its communicator, as an exception left the function that held it",
+        rank()));
+  } else if (finalized()) {
+    comm_.destroy();
+  } else {
+    patience_.tell_end(fmt::format("rank {} has closed its communicator", rank()));
+  }
+}
+
+bool NcclCommunicator::finalized() {
   const auto until = Clock::now() + kGoodbye;
   auto state = ncclCommFinalize(comm_.get());
   while (state == ncclInProgress && Clock::now() < until && !patience_.gang_is_broken()) {
     std::this_thread::sleep_for(kPause);
     if (ncclCommGetAsyncError(comm_.get(), &state) != ncclSuccess) break;
   }
-  if (state == ncclSuccess) comm_.destroy();
+  return state == ncclSuccess;
 }
 
 void NcclCommunicator::check_leaving() {

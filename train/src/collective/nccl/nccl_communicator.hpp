@@ -88,10 +88,13 @@ class NcclCommunicator final : public Communicator, public BackgroundReductions 
   void wait_for(const ncclComm_t& comm, ncclResult_t result);
   void wait_complete(cudaEvent_t done);
   void check_leaving();
+  /// Whether the other ranks have come to their destructors as well.
+  bool finalized();
   /// As HostCommunicator::leave.
   void leave(Failure why);
   void end_with(std::string reason);
 
+  const int exceptions_ = std::uncaught_exceptions();  // when it was made
   Entrance entrance_;
   const std::unique_ptr<GangContext> own_gang_;
   GangContext& gang_;
