@@ -43,7 +43,8 @@ ncclResult_t add(const std::shared_ptr<Comm>& comm, Operation operation, cudaStr
   return ncclSuccess;
 }
 
-/// What a call has in common with the same call of the other ranks, and how it builds its transfers.
+/// What a call has in common with the same call of the other ranks, and how it builds its
+/// transfers.
 class Builder {
  public:
   Builder(Call call, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm)
