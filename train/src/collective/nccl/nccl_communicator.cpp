@@ -210,8 +210,10 @@ void NcclCommunicator::wait_complete(cudaEvent_t done) {
         if (state == cudaSuccess) return true;
         if (state != cudaErrorNotReady) check_cuda(state, to_string(patience_.what()), rank());
         auto failed = ncclSuccess;
-        if (ncclCommGetAsyncError(comm_.get(), &failed) == ncclSuccess)
-          check_nccl(failed, comm_.get(), to_string(patience_.what()), rank());
+        if (ncclCommGetAsyncError(comm_.get(), &failed) != ncclSuccess) return false;
+        // The error is that of a later call where this one has completed meanwhile.
+        if (failed != ncclSuccess && cudaEventQuery(done) == cudaSuccess) return true;
+        check_nccl(failed, comm_.get(), to_string(patience_.what()), rank());
         return false;
       },
       [this] { check_leaving(); });
