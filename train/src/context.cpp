@@ -22,6 +22,7 @@
 #include "prepared/checkpoint_share.hpp"
 #include "prepared/communicators_on_demand.hpp"
 #include "prepared/context_rank.hpp"
+#include "prepared/learning_rates.hpp"
 #include "prepared/models.hpp"
 #include "prepared/optimizers.hpp"
 #include "progress/step_teller.hpp"
@@ -156,6 +157,10 @@ detail::Preparation Context::prepare_optimizer(torch::optim::Optimizer& optimize
 }
 
 at::Tensor Context::scaled(const at::Tensor& loss) { return impl_->optimizers->scaled(loss); }
+double Context::learning_rate_scale() const {
+  return scale_of(impl_->here.options.scale_learning_rates, world_size());
+}
+
 
 double Context::loss_scale() const {
   const auto* scaler = impl_->optimizers->scaler();

@@ -154,3 +154,13 @@ TEST_CASE("a manifest leads to no file elsewhere", "[train][checkpoint][manifest
     CHECK_THROWS_WITH(parse_manifest(print_manifest(manifest)), Contains("is no name of a file"));
   }
 }
+
+TEST_CASE("a manifest has what its run multiplied learning rates by", "[train][checkpoint]") {
+  auto manifest = halves();
+  CHECK(parse_manifest(print_manifest(manifest)).learning_rate_scale == 1);
+  manifest.learning_rate_scale = 3;
+  CHECK(parse_manifest(print_manifest(manifest)).learning_rate_scale == 3);
+  manifest.learning_rate_scale = 0;
+  CHECK_THROWS_WITH(parse_manifest(print_manifest(manifest)),
+                    Contains("the learning rate scale cannot be"));
+}

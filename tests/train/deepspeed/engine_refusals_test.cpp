@@ -50,6 +50,15 @@ TEST_CASE("an engine does not go on from a checkpoint that no engine wrote", "[t
           Contains(" was written with 1: give ctx.checkpoint all models, or "));
 }
 
+TEST_CASE("an engine refuses a context that multiplies its learning rates", "[train][deepspeed]") {
+  const auto config = config_of(0, 2);
+  auto options = options_for(config);
+  options.scale_learning_rates = LearningRateScaling::Linear;
+  CHECK_THAT(
+      error_with(options, [&](Context& ctx) { initialize(ctx, Net(kWidths, 5), config); }),
+      Contains("whatever the number of ranks: leave ContextOptions::scale_learning_rates at None"));
+}
+
 TEST_CASE("ranks whose configurations differ are told so, all of them", "[train][deepspeed]") {
   const auto config = config_of(0, 2);
   CHECK_THAT(

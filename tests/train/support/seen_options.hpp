@@ -30,7 +30,8 @@ inline std::vector<double> numbers_of(const train::ContextOptions& options) {
           static_cast<double>(options.zero.stage),
           static_cast<double>(options.mixed_precision.type),
           sum_of(options.mixed_precision.loss_scale),
-          options.mixed_precision.master_weights ? 1.0 : 0.0};
+          options.mixed_precision.master_weights ? 1.0 : 0.0,
+          static_cast<double>(options.scale_learning_rates)};
 }
 
 /// Options of which no field has its default.
@@ -50,6 +51,7 @@ inline train::ContextOptions unusual_options() {
                                              .smallest = 2,
                                              .fixed = 64},
                               .master_weights = true},
+          .scale_learning_rates = train::LearningRateScaling::SquareRoot,
           .threads = 3};
 }
 
@@ -60,13 +62,21 @@ inline Metrics seen_options(train::Context& context) {
   auto greatest = least;
   context.communicator().all_reduce(std::span(least), train::ReduceOp::Min);
   context.communicator().all_reduce(std::span(greatest), train::ReduceOp::Max);
-  return {{"backend", greatest[0]},         {"timeout", greatest[1]},
-          {"warn_after", greatest[2]},      {"first_bucket", greatest[3]},
-          {"bucket", greatest[4]},          {"find_unused", greatest[5]},
-          {"threads", greatest[6]},         {"stage", greatest[7]},
-          {"precision", greatest[8]},       {"loss scale", greatest[9]},
-          {"master weights", greatest[10]}, {"threads of LibTorch", greatest[11]},
-          {"ranks", context.world_size()},  {"differ", least != greatest}};
+  return {{"backend", greatest[0]},
+          {"timeout", greatest[1]},
+          {"warn_after", greatest[2]},
+          {"first_bucket", greatest[3]},
+          {"bucket", greatest[4]},
+          {"find_unused", greatest[5]},
+          {"threads", greatest[6]},
+          {"stage", greatest[7]},
+          {"precision", greatest[8]},
+          {"loss scale", greatest[9]},
+          {"master weights", greatest[10]},
+          {"learning rates", greatest[11]},
+          {"threads of LibTorch", greatest[12]},
+          {"ranks", context.world_size()},
+          {"differ", least != greatest}};
 }
 
 /// What seen_options() reports where all ranks have these, and one CPU each.

@@ -159,6 +159,8 @@ Manifest manifest_in(const json& document) {
   Manifest manifest{.epoch = document.at("epoch").get<int>(),
                     .ranks = document.at("ranks").get<int>(),
                     .zero_stage = document.at("zero_stage").get<int>()};
+  manifest.learning_rate_scale = document.value("learning_rate_scale", 1.0);
+  if (!(manifest.learning_rate_scale > 0)) throw FormatError("the learning rate scale cannot be");
   if (document.contains("loss_scale"))
     manifest.loss_scale = loss_scale_in(document.at("loss_scale"));
   for (const auto& model : document.at("models")) {
@@ -256,6 +258,8 @@ std::string print_manifest(const Manifest& manifest) {
                 {"models", list_of(manifest.models)},
                 {"optimizers", list_of(manifest.optimizers)},
                 {"files", std::move(files)}};
+  if (manifest.learning_rate_scale != 1)
+    document["learning_rate_scale"] = manifest.learning_rate_scale;
   if (manifest.loss_scale) document["loss_scale"] = to_json(*manifest.loss_scale);
   document[kChecksum] = checksum_of(document.dump());
   return document.dump(2) + "\n";

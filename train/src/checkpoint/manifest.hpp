@@ -75,6 +75,8 @@ struct Manifest {
   std::optional<LossScaleState> loss_scale = {};
   int ranks = 1;       ///< of the run that wrote it
   int zero_stage = 0;  ///< of that run
+  /// What that run multiplied the learning rates of its optimizers by.
+  double learning_rate_scale = 1;
   std::vector<SavedModel> models = {};
   std::vector<SavedOptimizer> optimizers = {};
   std::map<std::string, SavedFile> files = {};

@@ -52,6 +52,12 @@ std::string in_words(const ZeroOptions& zero, const MixedPrecision& precision) {
 }
 
 void check_context(const ContextOptions& has, const Config& config) {
+  if (has.scale_learning_rates != LearningRateScaling::None) {
+    throw std::invalid_argument(
+        "the context multiplies learning rates by its number of ranks, and a DeepSpeed "
+        "configuration has the rates for its train_batch_size, whatever the number of ranks: leave "
+        "ContextOptions::scale_learning_rates at None");
+  }
   const auto bytes_of = [](const ContextOptions& options) {
     return troupe::detail::encode(options).bytes;
   };

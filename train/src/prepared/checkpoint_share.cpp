@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "checkpoint/saving/rank_part.hpp"
+#include "prepared/learning_rates.hpp"
 
 namespace troupe::train {
 
@@ -23,6 +24,7 @@ RankShare share_of_rank(const ContextRank& here, const PreparedModels& models,
   manifest.epoch = epoch;
   manifest.ranks = here.world_size();
   manifest.zero_stage = here.options.zero.stage;
+  manifest.learning_rate_scale = scale_of(here.options.scale_learning_rates, here.world_size());
   if (const auto* scaler = optimizers.scaler()) manifest.loss_scale = scaler->state();
   for (const auto& model : contents.models) own.add_model(*model);
   const auto names = models.parameter_names();

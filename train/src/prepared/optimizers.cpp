@@ -12,8 +12,10 @@
 #include <torch/optim/lbfgs.h>
 #include <torch/optim/optimizer.h>
 
+#include "log/log.hpp"
 #include "parallel/agreement.hpp"
 #include "precision/clip.hpp"
+#include "prepared/learning_rates.hpp"
 #include "zero/preparing.hpp"
 
 namespace troupe::train {
@@ -54,6 +56,7 @@ detail::Preparation PreparedOptimizers::prepare(torch::optim::Optimizer& optimiz
         "looks at the gradients of one: use BFloat16, or another optimizer");
   }
   const auto number = prepared_++;
+  scale_rates(optimizer);
   if (restoring_ != nullptr) restore_options(optimizer, number);
   auto parts = has_parts ? cut(*kind, optimizer) : nullptr;
   if (restoring_ != nullptr) restoring_->load_state(optimizer, parts.get(), number);
@@ -63,11 +66,25 @@ detail::Preparation PreparedOptimizers::prepare(torch::optim::Optimizer& optimiz
   return {.shards = std::move(parts), .scaling = std::move(scaling)};
 }
 
+void PreparedOptimizers::scale_rates(torch::optim::Optimizer& optimizer) {
+  const double scale = scale_of(here_.options.scale_learning_rates, here_.world_size());
+  multiply_learning_rates(optimizer, scale);
+  if (scale == 1 || here_.rank() != 0 || prepared_ > 1) return;
+  log::info(
+      fmt::format("learning rates that the program sets are multiplied by {:.4g}, for {} ranks "
+                  "(ContextOptions::scale_learning_rates)",
+                  scale, here_.world_size()));
+}
+
 void PreparedOptimizers::restore_options(torch::optim::Optimizer& optimizer, std::size_t number) {
   std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> own;
   for (const auto& group : optimizer.param_groups()) own.push_back(group.options().clone());
   restoring_->load_options(optimizer, number, models_.parameter_names(), here_.device);
-  if (!here_.member.reconfigured()) return;
+  if (!here_.member.reconfigured()) {
+    const double now = scale_of(here_.options.scale_learning_rates, here_.world_size());
+    multiply_learning_rates(optimizer, now / restoring_->manifest().learning_rate_scale);
+    return;
+  }
   // The checkpoint has the options of who wrote it. The function has just made the optimizer with
   // those of its configuration.
   for (std::size_t group = 0; group < own.size(); ++group)

@@ -62,6 +62,7 @@ class PreparedOptimizers {
   std::vector<std::shared_ptr<OptimizerParts>> with_masters() const;
 
  private:
+  void scale_rates(torch::optim::Optimizer& optimizer);
   void restore_options(torch::optim::Optimizer& optimizer, std::size_t number);
   std::shared_ptr<OptimizerParts> cut(const OptimizerKind& kind,
                                       torch::optim::Optimizer& optimizer);

@@ -94,6 +94,8 @@ class Context {
   /// that is undefined counts as zero. Buffers (running means) are not synchronized afterwards:
   /// each rank's follow its own batches.
   template <class M>
+  /// Multiplies the optimizer's learning rates by learning_rate_scale().
+  ///
   requires(!detail::OptimizerLike<M>) M prepare(M model) {
     prepare_module(detail::module_of(model));
     return model;
@@ -114,6 +116,10 @@ class Context {
   PreparedOptimizer<O> prepare(O optimizer) {
     static_assert(!std::is_base_of_v<detail::AnyPreparedOptimizer, O>,
                   "this optimizer was prepared before; prepare each optimizer once");
+  /// What prepare(optimizer) multiplies learning rates by (ContextOptions::scale_learning_rates),
+  /// for programs that compute the rate of each step themselves. 1 by default.
+  double learning_rate_scale() const;
+
     auto preparation = prepare_optimizer(optimizer);
     return {std::move(optimizer), std::move(preparation)};
   }

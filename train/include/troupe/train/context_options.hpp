@@ -12,6 +12,16 @@
 
 namespace troupe::train {
 
+/// By what a learning rate that suits one rank is multiplied where N ranks train. With N ranks a
+/// step sees N times the rows of one rank's batch.
+enum class LearningRateScaling : std::uint8_t {
+  None,
+  Linear,  ///< N (Goyal et al., "Accurate, Large Minibatch SGD", 2017, section 2.1): for SGD
+  /// The square root of N (Krizhevsky, "One weird trick for parallelizing convolutional neural
+  /// networks", 2014, section 5): for Adam and its like.
+  SquareRoot,
+};
+
 /// Options of each rank's Context. Given to a run (RunOptions::context) or to a sweep (`.each =
 /// {.context = train::ContextOptions{.threads = 2}}`) they apply to the Context with which the
 /// function is called, on every rank. A Context that the program makes itself, from a Member and
@@ -29,6 +39,10 @@ struct ContextOptions {
   ZeroOptions zero = {};
   MixedPrecision mixed_precision = {};
   CheckpointOptions checkpoints = {};
+  /// What Context::prepare(optimizer) does to the learning rates of the optimizer's groups. A run
+  /// that continues from a checkpoint with another number of ranks has the checkpoint's rates,
+  /// multiplied by what the two runs differ in.
+  LearningRateScaling scale_learning_rates = LearningRateScaling::None;
   /// Threads of LibTorch's operations in this process. -1: in a rank as many as its CPUs, at least
   /// one, and one in a run in the driver's process; 0: unchanged.
   int threads = -1;
@@ -38,6 +52,12 @@ struct ContextOptions {
 };
 
 }  // namespace troupe::train
+
+template <>
+struct troupe::EnumRange<troupe::train::LearningRateScaling> {
+  static constexpr auto first = troupe::train::LearningRateScaling::None;
+  static constexpr auto last = troupe::train::LearningRateScaling::SquareRoot;
+};
 
 template <>
 struct troupe::EnumRange<troupe::train::ContextOptions::Backend> {
