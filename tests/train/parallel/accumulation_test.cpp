@@ -38,8 +38,8 @@ struct Gate : torch::autograd::Function<Gate> {
 };
 
 /// Two weights; the gradient of each is what it is multiplied by.
-struct Weights : torch::nn::Module {
-  Weights() {
+struct TwoWeights : torch::nn::Module {
+  TwoWeights() {
     a = register_parameter("a", torch::zeros({3}, torch::kFloat64));
     b = register_parameter("b", torch::zeros({3}, torch::kFloat64));
   }
@@ -68,11 +68,11 @@ struct Rank {
   Rank(GangContext& gang, bool find_unused)
       : member(gang),
         ctx(member, options_with(find_unused)),
-        model(ctx.prepare(std::make_shared<Weights>())),
+        model(ctx.prepare(std::make_shared<TwoWeights>())),
         own(ctx.rank() + 1.0) {}
   TestMember member;
   Context ctx;
-  std::shared_ptr<Weights> model;
+  std::shared_ptr<TwoWeights> model;
   double own;
 };
 
@@ -93,7 +93,7 @@ TEST_CASE("of guards inside of each other the last one that ends counts", "[trai
           backward(rank.model->a, rank.own);
           expect_gradient(rank.model->a, 3 * rank.own, "a under the second guard");
           // A model that is prepared under a guard is under it.
-          auto late = rank.ctx.prepare(std::make_shared<Weights>());
+          auto late = rank.ctx.prepare(std::make_shared<TwoWeights>());
           backward(late->b, rank.own);
           expect_gradient(late->b, rank.own, "b of the late model");
           second.reset();
@@ -154,7 +154,7 @@ TEST_CASE("a model that was used under no_sync alone is averaged with the next o
   const bool find_unused = GENERATE(true, false);
   CHECK(failures(ForkedGang::on_one_node(2).run([find_unused](GangContext& gang) {
           Rank rank(gang, find_unused);
-          auto other = rank.ctx.prepare(std::make_shared<Weights>());
+          auto other = rank.ctx.prepare(std::make_shared<TwoWeights>());
           for (int round = 0; round < 2; ++round) {
             rank.model->zero_grad(round == 0);
             other->zero_grad(round == 0);

@@ -8,4 +8,5 @@
 #include <troupe/train/run.hpp>
 #include <troupe/train/sampler.hpp>
 #include <troupe/train/tensor.hpp>
+#include <troupe/train/weights.hpp>
 #include <troupe/train/work.hpp>

@@ -125,11 +125,6 @@ void check_no_differences(const Source& source, const Differences& differences) 
 
 }  // namespace
 
-torch::nn::Module& detail::existing(const std::shared_ptr<torch::nn::Module>& model) {
-  if (!model) throw std::invalid_argument("there is no model to save or load: its pointer is null");
-  return *model;
-}
-
 void save(const torch::nn::Module& model, const std::filesystem::path& file,
           const Metadata& metadata) {
   std::map<std::string, at::Tensor> tensors;

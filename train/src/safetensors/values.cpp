@@ -57,16 +57,20 @@ std::string why_no_values(const at::Tensor& tensor) {
 }
 
 std::string how_different(const at::Tensor& tensor, const std::vector<std::int64_t>& shape,
-                          DType type, const char* place) {
+                          at::ScalarType type, const char* place) {
   if (tensor.sizes() != at::IntArrayRef(shape))
     return fmt::format("has the shape [{}] in the model and [{}] in the {}",
                        fmt::join(tensor.sizes().vec(), ", "), fmt::join(shape, ", "), place);
   const auto own = tensor.scalar_type();
-  const auto other = scalar_type_of(type);
-  if (own == other || (at::isFloatingType(own) && at::isFloatingType(other))) return "";
+  if (own == type || (at::isFloatingType(own) && at::isFloatingType(type))) return "";
   return fmt::format(
       "has the type {} in the model and {} in the {}; only types of floating point are converted",
-      c10::toString(own), c10::toString(other), place);
+      c10::toString(own), c10::toString(type), place);
+}
+
+std::string how_different(const at::Tensor& tensor, const std::vector<std::int64_t>& shape,
+                          DType type, const char* place) {
+  return how_different(tensor, shape, scalar_type_of(type), place);
 }
 
 bool is_plain(const at::Tensor& tensor, at::ScalarType of_file) {

@@ -25,6 +25,8 @@ std::string why_not_writable(const at::Tensor& tensor);
 /// the model and [3, 1] in the file". Empty: the tensor can take the values, which are converted
 /// between types of floating point. `place`: where the values are, such as "file".
 std::string how_different(const at::Tensor& tensor, const std::vector<std::int64_t>& shape,
+                          at::ScalarType type, const char* place);
+std::string how_different(const at::Tensor& tensor, const std::vector<std::int64_t>& shape,
                           DType type, const char* place);
 
 /// Whether bytes of a file, of values of this type, can be read into the tensor's memory as they

@@ -127,6 +127,11 @@ template <class T>
 inline constexpr bool has_code = cereal::traits::is_output_serializable<T, OutArchive>::value&&
     cereal::traits::is_input_serializable<T, InArchive>::value;
 
+/// Whether what defines cereal's functions for this pointer type knows what it points to, although
+/// that has virtual functions.
+template <class T>
+inline constexpr bool has_code_for_pointer = false;
+
 /// An aggregate without code, field by field.
 template <class T, class... Seen>
 constexpr auto inspect_plain() {
@@ -169,6 +174,8 @@ constexpr auto inspect() {
     return Finding<Obstacle::View, T>{};
   } else if constexpr (is_function<T>) {
     return Finding<Obstacle::Function, T>{};
+  } else if constexpr (has_code_for_pointer<T>) {
+    return Fine{};
   } else if constexpr (is_smart_pointer<T>) {
     return inspect_pointee<typename T::element_type, T, Seen...>();
   } else if constexpr (!std::is_void_v<typename Inside<T>::type>) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <troupe/detail/archive.hpp>
+#include <troupe/train/model_handle.hpp>
 
 namespace torch::nn {
 class Module;
@@ -36,11 +37,6 @@ struct CheckpointOptions {
 };
 
 class SaveInFlight;
-
-namespace detail {
-/// Throws std::invalid_argument.
-[[noreturn]] torch::nn::Module& no_model();
-}  // namespace detail
 
 /// A checkpoint that is being written while the training goes on: what Context::begin_checkpoint()
 /// returns. Of it only the rank's thread may use it. If it is dropped, the checkpoint is written

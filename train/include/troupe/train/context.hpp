@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -15,8 +16,10 @@
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/context_options.hpp>
 #include <troupe/train/loader.hpp>
+#include <troupe/train/model_handle.hpp>
 #include <troupe/train/prepared_optimizer.hpp>
 #include <troupe/train/sampler.hpp>
+#include <troupe/train/weights.hpp>
 #include <troupe/trainable.hpp>
 
 namespace torch::nn {
@@ -29,13 +32,6 @@ class Optimizer;
 namespace troupe::train {
 
 namespace detail {
-template <class M>
-std::shared_ptr<torch::nn::Module> module_of(const M& model) {
-  if constexpr (requires { model.ptr(); })
-    return model.ptr();  // torch::nn::ModuleHolder
-  else
-    return model;  // std::shared_ptr<a module>
-}
 template <class T>
 concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 }  // namespace detail
@@ -94,12 +90,12 @@ class Context {
   /// that is undefined counts as zero. Buffers (running means) are not synchronized afterwards:
   /// each rank's follow its own batches.
   template <class M>
-  /// Multiplies the optimizer's learning rates by learning_rate_scale().
-  ///
   requires(!detail::OptimizerLike<M>) M prepare(M model) {
     prepare_module(detail::module_of(model));
     return model;
   }
+  /// Multiplies the optimizer's learning rates by learning_rate_scale().
+  ///
   /// Loads the optimizer's state and options (learning rate, ...) from the checkpoint from which
   /// the run continues, if any. In a trial that took over another trial's checkpoint, the optimizer
   /// gets only the state and keeps the options that it was made with. Its step() need not wait,
@@ -116,13 +112,13 @@ class Context {
   PreparedOptimizer<O> prepare(O optimizer) {
     static_assert(!std::is_base_of_v<detail::AnyPreparedOptimizer, O>,
                   "this optimizer was prepared before; prepare each optimizer once");
-  /// What prepare(optimizer) multiplies learning rates by (ContextOptions::scale_learning_rates),
-  /// for programs that compute the rate of each step themselves. 1 by default.
-  double learning_rate_scale() const;
-
     auto preparation = prepare_optimizer(optimizer);
     return {std::move(optimizer), std::move(preparation)};
   }
+
+  /// What prepare(optimizer) multiplies learning rates by (ContextOptions::scale_learning_rates),
+  /// for programs that compute the rate of each step themselves. 1 by default.
+  double learning_rate_scale() const;
 
   /// While it lives, backward() does not average this rank's gradients. To accumulate gradients
   /// over several batches, run all but the last of them under it, on every rank. The first backward
@@ -150,9 +146,19 @@ class Context {
     explicit Gathered(std::shared_ptr<void> held) : held_(std::move(held)) {}
     std::shared_ptr<void> held_;
   };
-  template <class M>
+  template <ModelHandle M>
   Gathered gathered(const M& model) {
-    return gather(*detail::module_of(model));
+    return gather(detail::existing(model));
+  }
+
+  /// Rank 0's copy of the model's parameters and buffers, to be returned, sent or kept; elsewhere
+  /// an empty one. Parameters that master weights belong to are as they are, in the smaller type. A
+  /// collective with ZeroOptions::stage 3, as gathered().
+  template <ModelHandle M>
+  Weights weights(const M& model) {
+    const auto& module = detail::existing(model);
+    const auto whole = gather(module);
+    return rank() == 0 ? weights_of(module) : Weights();
   }
 
   /// While it lives, LibTorch's autocast is on in this thread: the operators on its list for the
@@ -211,12 +217,12 @@ class Context {
   Loader loader(const Dataset& data, std::int64_t batch, int epoch,
                 SamplerOptions options = {}) const;
 
-  /// For the run's progress bar (ShowProgress), where the steps are no batches of loader(): on rank
-  /// 0, that `done` of `total` steps are done, of this epoch where there are epochs(); `total` 0: it
-  /// is not known. Called after each step or less often, and first with what is done as the run
-  /// begins: the rate counts from there. `unit`: what is counted, in the plural. Never waits; costs
-  /// next to nothing where nobody looks, as in a sweep. Any thread. Throws std::invalid_argument for
-  /// a negative number.
+  /// For the run's progress bar (ShowProgress), where the steps are no batches of loader(): tells on
+  /// rank 0 that `done` of `total` steps are done, of this epoch where there are epochs(); `total`
+  /// 0: it is not known. Called after each step or less often, and first with what is done as the
+  /// run begins: the rate counts from there. `unit`: what is counted, in the plural. Never waits; costs
+  /// next to nothing where nobody looks, as in a sweep. Any thread. Throws std::invalid_argument
+  /// for a negative number.
   void progress(std::int64_t done, std::int64_t total, std::string_view unit = "steps");
 
   /// Reports metrics to the run. Blocks until the report was judged; all ranks get the same
@@ -264,6 +270,19 @@ class Context {
   detail::Preparation prepare_optimizer(torch::optim::Optimizer& optimizer);
   Gathered gather(const torch::nn::Module& module);
   CheckpointSave save(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
+  /// Of what the function of a run has returned on every rank: a model of ZeroOptions::stage 3,
+  /// which could not be used after its context, is replaced by one with all values on rank 0.
+  template <ReturnableModel M>
+  friend void complete_value(Context& context, M& model) {
+    if (context.options().zero.stage != 3 || context.world_size() == 1 || !model) return;
+    detail::check_own_class(*model, typeid(detail::ClassOf<M>));
+    const auto weights = context.weights(model);
+    const bool is_training = model->is_training();
+    model = detail::made_without_arguments<M>();
+    if (context.rank() == 0)
+      detail::load_like(*model, weights, is_training,
+                        troupe::detail::type_name<detail::ClassOf<M>>);
+  }
                       const std::vector<const torch::optim::Optimizer*>& optimizers, bool copies);
   template <class... T>
   CheckpointSave save(bool copies, const T&... parts) {

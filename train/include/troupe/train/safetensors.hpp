@@ -1,6 +1,5 @@
 #pragma once
 
-#include <concepts>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -92,27 +91,15 @@ struct Differences {
 Differences load(torch::nn::Module& model, const std::filesystem::path& path,
                  const LoadOptions& options = {});
 
-/// A model as people hold it: a module holder (torch::nn::Linear), or a std::shared_ptr.
-template <class M>
-concept ModelHandle = std::convertible_to<const M&, std::shared_ptr<torch::nn::Module>> ||
-    requires(const M& model) {
-  model.ptr();
-};
-
-namespace detail {
-/// Throws std::invalid_argument where there is none.
-torch::nn::Module& existing(const std::shared_ptr<torch::nn::Module>& model);
-}  // namespace detail
-
 template <ModelHandle M>
 void save(const M& model, const std::filesystem::path& file, const Metadata& metadata = {}) {
-  save(detail::existing(train::detail::module_of(model)), file, metadata);
+  save(train::detail::existing(model), file, metadata);
 }
 
 template <ModelHandle M>
 Differences load(const M& model, const std::filesystem::path& path,
                  const LoadOptions& options = {}) {
-  return load(detail::existing(train::detail::module_of(model)), path, options);
+  return load(train::detail::existing(model), path, options);
 }
 
 }  // namespace troupe::train::safetensors

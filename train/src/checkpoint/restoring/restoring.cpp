@@ -257,8 +257,4 @@ void load(torch::nn::Module& model, const std::filesystem::path& checkpoint, std
   load_model(model, files, number);
 }
 
-torch::nn::Module& detail::no_model() {
-  throw std::invalid_argument("there is no model to load into: its pointer is null");
-}
-
 }  // namespace troupe::train

@@ -73,6 +73,9 @@ void run_trainable(Member& member, const trainable_config<F>& config,
       result.emplace();
     } else {
       result.emplace(F(context, config));
+      // The value may depend on the context, and outlives it.
+      if constexpr (requires { complete_value(context, *result); })
+        complete_value(context, *result);
     }
   } catch (...) {
     // A context may know more of an error than who threw it.
