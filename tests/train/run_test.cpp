@@ -79,6 +79,12 @@ double average_once(train::Context& ctx, const Config& config) {
   return gradient;
 }
 
+void say_batch(train::Context& ctx, const std::int64_t& rows) {
+  ctx.effective_batch(rows);
+  const train::Dataset data{torch::zeros({4, 1}), torch::zeros({4})};
+  for (auto& batch : ctx.loader(data, 2, 0)) CHECK(batch.data.size(0) == 2);
+}
+
 std::uint64_t seed_of(train::Context& ctx, const Config&) { return ctx.seed(); }
 
 int torch_threads() { return at::get_num_threads(); }
@@ -121,6 +127,8 @@ TEST_CASE("a run of two ranks on this machine returns rank 0's value and reports
   CHECK(std::filesystem::exists(result.checkpoint / "model0_rank0.safetensors"));
   CHECK(result.seconds > 0);
   CHECK_FALSE(result.stopped);
+  CHECK(result.world_size == 2);
+  CHECK(result.effective_batch == 8);
 
   options.restore_from = result.checkpoint;
   options.where = train::Where::ThisNode;
@@ -248,6 +256,30 @@ TEST_CASE("a run that fails leaves no rank behind that would keep the next one w
   CHECK_THROWS(train::run<fit_line>(config, options));
   const auto next = train::run<fit_line>(Config{}, {.workers = 2, .placement_timeout = kGuard});
   CHECK(next.value);
+}
+
+TEST_CASE("a run that has ended is summed up in one line", "[train][run]") {
+  train::RunOutcome outcome{.seconds = 12.34, .world_size = 4, .effective_batch = 128};
+  CHECK(train::detail::words_of(outcome, "", "{anonymous}::fit") ==
+        "run 'fit' has ended after 12.3 s: 4 ranks, 128 rows in each step");
+  outcome.history = {{.index = 0, .metrics = {{"loss", 0.5}, {"accuracy", 0.98765432}}}};
+  outcome.stopped = true;
+  CHECK(
+      train::detail::words_of(outcome, "digits", "fit") ==
+      "run 'digits' was stopped after 12.3 s: 4 ranks, 128 rows in each step, 1 report: loss 0.5, "
+      "accuracy 0.98765");
+  outcome = {.history = {{}, {.index = 1, .metrics = {{"loss", 0.25}}}}, .world_size = 1};
+  CHECK(train::detail::words_of(outcome, "", "shop::fit") ==
+        "run 'fit' has ended after 0.0 s: 1 rank, 2 reports; the last: loss 0.25");
+}
+
+TEST_CASE("a function says how many rows a step sees", "[train][run]") {
+  const auto run = [](std::int64_t rows) {
+    return train::run<say_batch>(rows, {.where = train::Where::ThisNode}).effective_batch;
+  };
+  CHECK(run(96) == 96);
+  CHECK_THROWS_WITH(run(0), Contains("an effective batch of 0 rows"));
+  CHECK(train::run<seed_of>(Config{}, two_here()).effective_batch == 0);
 }
 
 TEST_CASE("options of a run that cannot be are named", "[train][run]") {

@@ -65,6 +65,7 @@ struct Context::Impl {
   const int exceptions = std::uncaught_exceptions();  // in flight when the context was made
   int epoch = -1;
   bool stopped = false;
+  bool has_said_batch = false;
   CommunicatorsOnDemand communicators{here, "context"};
   CommunicatorsOnDemand for_parameters{here, "context parameters"};
   // Those that are pointers are there from begin() on.
@@ -156,11 +157,11 @@ detail::Preparation Context::prepare_optimizer(torch::optim::Optimizer& optimize
   return impl_->optimizers->prepare(optimizer);
 }
 
-at::Tensor Context::scaled(const at::Tensor& loss) { return impl_->optimizers->scaled(loss); }
 double Context::learning_rate_scale() const {
   return scale_of(impl_->here.options.scale_learning_rates, world_size());
 }
 
+at::Tensor Context::scaled(const at::Tensor& loss) { return impl_->optimizers->scaled(loss); }
 
 double Context::loss_scale() const {
   const auto* scaler = impl_->optimizers->scaler();
@@ -214,9 +215,17 @@ Loader Context::loader(const Dataset& data, std::int64_t batch, int epoch,
   auto rows = sampler(static_cast<std::size_t>(data.data.size(0)), options);
   rows.set_epoch(static_cast<std::uint64_t>(epoch));
   Loader loader(data, rows.indices(), batch, device());
+  if (!std::exchange(impl_->has_said_batch, true))
+    impl_->here.member.effective_batch(batch * world_size());
   loader.epoch_ = epoch;
   loader.teller_ = impl_->teller;
   return loader;
+}
+
+void Context::effective_batch(std::int64_t rows) {
+  if (rows < 1) throw std::invalid_argument(fmt::format("an effective batch of {} rows", rows));
+  impl_->has_said_batch = true;
+  impl_->here.member.effective_batch(rows);
 }
 
 Verdict Context::report(const Metrics& metrics, const Checkpoint& checkpoint) {

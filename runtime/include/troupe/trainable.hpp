@@ -29,8 +29,9 @@ struct Metric {
   }
 };
 
-/// What a report holds: a list of names with values, `{{"loss", 0.5}, {"lr", 0.1}}`, that is also filled
-/// by name, `metrics["loss"] = 0.5`. A name that stands in it twice counts with its last value.
+/// What a report holds: a list of names with values, `{{"loss", 0.5}, {"lr", 0.1}}`, that is also
+/// filled by name, `metrics["loss"] = 0.5`. A name that stands in it twice counts with its last
+/// value.
 class Metrics : public std::vector<Metric> {
  public:
   using std::vector<Metric>::vector;
@@ -115,6 +116,9 @@ class Member {
   /// Tells the driver how far the function is. Never waits for the driver, who gets what was told
   /// last, now and then. Any thread. Cost: a lock that nobody holds for long.
   virtual void progress(const TrainingProgress& /*now*/) {}
+  /// How many rows all ranks together see in one step, for whoever sums the run up. Rank 0's last
+  /// word counts. Any thread.
+  virtual void effective_batch(std::int64_t /*rows*/) {}
 };
 
 }  // namespace troupe

@@ -73,6 +73,15 @@ void play(train::Context& ctx, const Terminal& terminal) {
   ctx.progress(4000, 4000, "games");
 }
 
+/// Without the line of the log that sums up a run that has ended.
+std::string without_summary(std::string text) {
+  const auto found = text.find("] run '");
+  if (found == std::string::npos) return text;
+  const auto before = text.rfind('\n', found);
+  const auto begin = before == std::string::npos ? 0 : before + 1;
+  return text.erase(begin, text.find('\n', found) + 1 - begin);
+}
+
 struct Shown {
   Scratch folder;
   Terminal terminal{(folder.path() / "terminal").string()};
@@ -86,7 +95,7 @@ struct Shown {
       const StandardError redirected(screen.program_end());
       body(terminal);
     }
-    return terminal.text();
+    return without_summary(terminal.text());
   }
   /// The same of standard error that is a file.
   template <class Body>
@@ -95,7 +104,7 @@ struct Shown {
       const StandardError redirected(terminal.file);
       body(terminal);
     }
-    return terminal.text();
+    return without_summary(terminal.text());
   }
 };
 

@@ -161,6 +161,7 @@ Engine::Engine(Context& context, std::shared_ptr<torch::nn::Module> model, const
   check_context(context.options(), config);
   if (config.scheduler) check_schedule(*config.scheduler);
   const auto sizes = config.batch_sizes(context.world_size());
+  context.effective_batch(sizes.train);
   context.prepare(model);
   auto counter = context.prepare(std::make_shared<StepCounter>());
   auto optimizer = make(context, trained_parameters_of(*model));

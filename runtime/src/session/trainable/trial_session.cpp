@@ -12,6 +12,7 @@
 
 #include <troupe/detail/failure.hpp>
 
+#include "session/trainable/debugger.hpp"
 #include "session/trainable/run_gang.hpp"
 
 namespace troupe::detail {
@@ -20,8 +21,8 @@ namespace {
 using namespace std::chrono_literals;
 
 // How long a thread looks for what the other one or the driver says before it sleeps: to sleep and
-// to be woken takes both threads longer than most drivers take to judge a report. It yields its core
-// meanwhile.
+// to be woken takes both threads longer than most drivers take to judge a report. It yields its
+// core meanwhile.
 constexpr auto kLook = 50us;
 // How often a wait for rank 0 looks whether the run was given up.
 constexpr auto kRendezvousSlice = 2s;
@@ -37,8 +38,8 @@ constexpr auto* kThrew = "has thrown an exception";
 /// Counts the reports that rank 0 was answered, with the last answer.
 constexpr auto* kVerdicts = "verdicts";
 
-/// Of the gang in which the function runs, as far as can be told: what breaks it is known to it, and
-/// of a communicator that a rank has left no process's end is told.
+/// Of the gang in which the function runs, as far as can be told: what breaks it is known to it,
+/// and of a communicator that a rank has left no process's end is told.
 bool is_of_own_gang(const Failure& failure, const GangContext& gang) {
   return failure.kind == Failure::Kind::GangBroken &&
          (gang.broken().load(std::memory_order_acquire) != 0 ||
@@ -82,6 +83,10 @@ class TrialSession::Core final : public Member {
     return info_.progress_every.count() > 0 && gang_.rank() == 0;
   }
   void progress(const TrainingProgress& now) override;
+  void effective_batch(std::int64_t rows) override {
+    const std::lock_guard lock(mutex_);
+    effective_batch_ = rows;
+  }
 
   void run(std::string_view name, const std::function<void(Member&)>& body);
   TrialEvent next(std::optional<Verdict> verdict);
@@ -91,6 +96,8 @@ class TrialSession::Core final : public Member {
 
  private:
   [[noreturn]] void raise_broken() const;
+  /// Throws where nobody waits for this function any more: GangBroken, or Stopped.
+  void check_waited_for();
   /// Returns once `condition` holds, or it is `until`; throws GangBroken as soon as the gang is.
   /// -> whether `condition` holds.
   template <class Condition>
@@ -123,6 +130,7 @@ class TrialSession::Core final : public Member {
   bool ended_ = false;
   bool abandoned_ = false;
   std::exception_ptr error_;
+  std::int64_t effective_batch_ = 0;
   std::optional<TrainingProgress> progress_;  ///< the last that was told, not handed out yet
   /// Before that none is handed out alone.
   std::chrono::steady_clock::time_point next_progress_{};
@@ -134,6 +142,12 @@ void TrialSession::Core::raise_broken() const {
   auto failure = gang_.why_broken();
   failure.kind = Failure::Kind::GangBroken;
   raise(failure);
+}
+
+void TrialSession::Core::check_waited_for() {
+  if (gang_.broken().load(std::memory_order_acquire) != 0) raise_broken();
+  const std::lock_guard lock(mutex_);
+  if (abandoned_) throw Stopped();
 }
 
 template <class Condition>
@@ -158,8 +172,8 @@ bool TrialSession::Core::wait(std::unique_lock<std::mutex>& lock, Condition cond
   return true;
 }
 
-// Nobody is woken by what the function tells, which may be every few microseconds: this thread looks
-// for it now and then.
+// Nobody is woken by what the function tells, which may be every few microseconds: this thread
+// looks for it now and then.
 bool TrialSession::Core::wait_for_event(std::unique_lock<std::mutex>& lock) {
   const auto has_come = [&] { return event_.has_value() || ended_; };
   if (!shows_progress()) return wait(lock, has_come);
@@ -181,6 +195,7 @@ void TrialSession::Core::run(std::string_view name, const std::function<void(Mem
   std::exception_ptr error;
   const auto self = ::getpid();
   try {
+    wait_for_debugger(gang_, info_, name, [this] { check_waited_for(); });
     body(*this);
     returned = true;
   } catch (const Stopped&) {
@@ -224,6 +239,7 @@ TrialEvent TrialSession::Core::next(std::optional<Verdict> verdict) {
     next.index = reports_;
     next.stopped = stopped_;
     next.returned = returned_;
+    next.effective_batch = effective_batch_;
   }
   next.progress = std::exchange(progress_, std::nullopt);
   return next;

@@ -213,7 +213,8 @@ class Context {
   /// This rank's rows of a data set, shuffled by the epoch and by seed(), which is added to
   /// SamplerOptions::seed.
   DistributedSampler sampler(std::size_t rows, SamplerOptions options = {}) const;
-  /// This rank's batches of an epoch: sampler(rows) with set_epoch(epoch), on device().
+  /// This rank's batches of an epoch: sampler(rows) with set_epoch(epoch), on device(). The first
+  /// one says what effective_batch() has not said: `batch` times world_size().
   Loader loader(const Dataset& data, std::int64_t batch, int epoch,
                 SamplerOptions options = {}) const;
 
@@ -224,6 +225,12 @@ class Context {
   /// next to nothing where nobody looks, as in a sweep. Any thread. Throws std::invalid_argument
   /// for a negative number.
   void progress(std::int64_t done, std::int64_t total, std::string_view unit = "steps");
+
+  /// How many rows of all ranks one step of the optimizer sees, for RunResult::effective_batch: to
+  /// be called where loader() does not know it, because gradients accumulate over several batches
+  /// or batches come from elsewhere. Rank 0's last call counts. Throws std::invalid_argument for a
+  /// number below 1.
+  void effective_batch(std::int64_t rows);
 
   /// Reports metrics to the run. Blocks until the report was judged; all ranks get the same
   /// verdict. After Stop the trainable should return; its next report throws.
@@ -263,13 +270,6 @@ class Context {
   /// gets what train::plan() advises for the context's models. Called where the function of a run
   /// has thrown.
   friend void add_advice(Context& context) noexcept;
-
- private:
-  struct Impl;
-  void prepare_module(std::shared_ptr<torch::nn::Module> module);
-  detail::Preparation prepare_optimizer(torch::optim::Optimizer& optimizer);
-  Gathered gather(const torch::nn::Module& module);
-  CheckpointSave save(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
   /// Of what the function of a run has returned on every rank: a model of ZeroOptions::stage 3,
   /// which could not be used after its context, is replaced by one with all values on rank 0.
   template <ReturnableModel M>
@@ -283,6 +283,13 @@ class Context {
       detail::load_like(*model, weights, is_training,
                         troupe::detail::type_name<detail::ClassOf<M>>);
   }
+
+ private:
+  struct Impl;
+  void prepare_module(std::shared_ptr<torch::nn::Module> module);
+  detail::Preparation prepare_optimizer(torch::optim::Optimizer& optimizer);
+  Gathered gather(const torch::nn::Module& module);
+  CheckpointSave save(const std::vector<std::shared_ptr<torch::nn::Module>>& models,
                       const std::vector<const torch::optim::Optimizer*>& optimizers, bool copies);
   template <class... T>
   CheckpointSave save(bool copies, const T&... parts) {

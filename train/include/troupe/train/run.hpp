@@ -1,12 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,16 +30,33 @@ enum class Where : std::uint8_t {
   InProcess,  ///< one rank, on the calling thread, for a debugger; no session is needed
 };
 
+/// For RunOptions::workers: as many ranks as the cluster's GPUs have room for, each of which has
+/// RankOptions::gpus of them, or one where that is 0.
+inline constexpr int AllGpus = -1;
+
+/// One rank that waits for a debugger before its function begins. It prints the command that
+/// attaches gdb, and begins once a debugger lets it go on: one in its own PID namespace, as it sees
+/// no other.
+struct DebuggerOptions {
+  int rank = -1;  ///< -1: none
+  /// After that the rank throws TimedOut. What other ranks wait for is theirs to say:
+  /// ContextOptions::timeout.
+  std::chrono::milliseconds wait = std::chrono::minutes(10);
+};
+
 /// One report of rank 0.
 struct Report {
   std::uint64_t index = 0;  ///< from 0
-  Metrics metrics;
-  std::filesystem::path checkpoint;  ///< directory; empty: none
-  double elapsed_s = 0;              ///< since the function began on rank 0
+  Metrics metrics = {};
+  std::filesystem::path checkpoint = {};  ///< directory; empty: none
+  double elapsed_s = 0;                   ///< since the function began on rank 0
 };
 
 struct RunOptions {
-  int workers = 1;                     ///< ranks
+  /// Ranks. AllGpus counts the GPUs of the nodes that are in the cluster when the run begins
+  /// (Where::ThisNode: of this machine), whoever uses them, and throws Impossible where there is
+  /// none.
+  int workers = 1;
   RankOptions each = {};               ///< what each rank needs
   Strategy strategy = Strategy::Pack;  ///< where the ranks go
   Where where = Where::Cluster;
@@ -49,26 +68,29 @@ struct RunOptions {
   ContextOptions context = {};  ///< of the Context that each rank's function is called with
   std::optional<std::chrono::milliseconds> placement_timeout =
       {};  ///< for the gang's placement; none: as long as it takes
+  DebuggerOptions debugger = {};
   std::function<Verdict(const Report&)> on_report =
       {};  ///< judges each report, on the calling thread; empty: always Continue
   ShowProgress progress = ShowProgress::Auto;  ///< on standard error
 };
 
+/// What a run came to, besides the value of its function.
+struct RunOutcome {
+  std::vector<Report> history = {};
+  std::filesystem::path checkpoint = {};  ///< the last one that was reported; empty: none
+  double seconds = 0;                     ///< that the function ran on rank 0
+  bool stopped = false;                   ///< by on_report
+  int world_size = 0;                     ///< ranks
+  /// Rows of all ranks in one step, as Context::loader() or Context::effective_batch() says; 0: the
+  /// function called neither.
+  std::int64_t effective_batch = 0;
+};
 template <class R>
-struct RunResult {
+struct RunResult : RunOutcome {
   std::optional<R> value;  ///< rank 0's; none if the function was stopped before it returned
-  std::vector<Report> history;
-  std::filesystem::path checkpoint;  ///< the last one that was reported; empty: none
-  double seconds = 0;                ///< that the function ran on rank 0
-  bool stopped = false;              ///< by on_report
 };
 template <>
-struct RunResult<void> {
-  std::vector<Report> history;
-  std::filesystem::path checkpoint;
-  double seconds = 0;
-  bool stopped = false;
-};
+struct RunResult<void> : RunOutcome {};
 
 namespace detail {
 
@@ -76,28 +98,20 @@ namespace detail {
 void check(const RunOptions& options);
 /// The private cluster of Where::ThisNode, with room for the gang.
 Cluster private_cluster(const RunOptions& options);
+/// The options with a number of ranks in place of AllGpus. Asks the head of this process's session.
+/// Throws Impossible where there are no GPUs.
+RunOptions with_counted_workers(RunOptions options);
 troupe::detail::RunInfo info_of(const RunOptions& options, const ProgressBar& bar);
 
-/// Shows the event, adds a report to the result and asks for its verdict.
-template <class R>
+/// Shows the event, adds a report to the outcome and asks for its verdict.
 Verdict take(const troupe::detail::TrialEvent& event, const RunOptions& options,
-             RunResult<R>& result, ProgressBar& bar) {
-  bar.on_event(event);
-  if (event.kind != troupe::detail::TrialEvent::Kind::Report) return Verdict::Continue;
-  result.history.push_back({event.index, event.metrics, event.checkpoint, event.elapsed_s});
-  if (!event.checkpoint.empty()) result.checkpoint = event.checkpoint;
-  if (!options.on_report) return Verdict::Continue;
-  bar.hide();
-  const auto verdict = options.on_report(result.history.back());
-  bar.draw();
-  return verdict;
-}
-
-template <class R>
-void close(const troupe::detail::TrialEvent& event, RunResult<R>& result) {
-  result.seconds = event.elapsed_s;
-  result.stopped = event.stopped;
-}
+             RunOutcome& outcome, ProgressBar& bar);
+/// Adds the last event.
+void close(const troupe::detail::TrialEvent& event, int world_size, RunOutcome& outcome);
+/// One line: "run 'fit' has ended after 12.3 s: 4 ranks, 128 rows in each step, 10 reports; the
+/// last: loss 0.25". `function` stands for a run without a name.
+std::string words_of(const RunOutcome& outcome, std::string_view name, std::string_view function);
+void log_end(const RunOutcome& outcome, std::string_view name, std::string_view function);
 
 template <auto F>
 auto run_here(const troupe::detail::trainable_config<F>& config, const RunOptions& options,
@@ -108,7 +122,7 @@ auto run_here(const troupe::detail::trainable_config<F>& config, const RunOption
     return take(event, options, result, bar);
   });
   bar.on_event(done.finished);
-  close(done.finished, result);
+  close(done.finished, 1, result);
   if constexpr (!std::is_void_v<R>) result.value = std::move(done.value);
   return result;
 }
@@ -130,7 +144,7 @@ auto follow(const Gang<troupe::detail::TrainableWorker<F>>& gang, const RunOptio
     const auto verdict = take(*event, options, result, bar);
     if (event->kind == Kind::Report) run.answer(verdict);
   }
-  close(*event, result);
+  close(*event, options.workers, result);
   try {  // result() waits for the other ranks, too
     if constexpr (std::is_void_v<R>)
       run.result();
@@ -172,13 +186,17 @@ template <auto F>
 RunResult<troupe::detail::trainable_result<F>> run(
     const troupe::detail::trainable_config<F>& config, const RunOptions& options = {}) {
   detail::check(options);
-  const bool is_here = options.where == Where::InProcess;
-  detail::ProgressBar bar(options.progress, options.name, troupe::detail::function_name<F>,
-                          is_here);
-  if (is_here) return detail::run_here<F>(config, options, bar);
-  std::optional<Cluster> own;
-  if (options.where == Where::ThisNode) own = detail::private_cluster(options);
-  return detail::run_gang<F>(config, options, bar);
+  constexpr auto function = troupe::detail::function_name<F>;
+  auto result = [&] {
+    const bool is_here = options.where == Where::InProcess;
+    detail::ProgressBar bar(options.progress, options.name, function, is_here);
+    if (is_here) return detail::run_here<F>(config, options, bar);
+    std::optional<Cluster> own;
+    if (options.where == Where::ThisNode) own = detail::private_cluster(options);
+    return detail::run_gang<F>(config, detail::with_counted_workers(options), bar);
+  }();
+  detail::log_end(result, options.name, function);
+  return result;
 }
 
 }  // namespace troupe::train

@@ -59,7 +59,7 @@ class LocalGang final : public GangContext {
 /// Judges reports on the spot, on the thread that runs the function and has made this. What the
 /// function tells of its progress goes to the judge, too, with the next report or the end, or, if
 /// that thread tells it, in an event of kind Progress, at most every RunInfo::progress_every; the
-/// verdict on such an event counts nothing.
+/// verdict on such an event is ignored.
 class LocalMember final : public Member {
  public:
   using Judge = std::function<Verdict(const TrialEvent&)>;
@@ -75,9 +75,11 @@ class LocalMember final : public Member {
   const ContextSettings& settings() const override { return info_.settings; }
   bool shows_progress() const override { return judge_ && info_.progress_every.count() > 0; }
   void progress(const TrainingProgress& now) override;
+  void effective_batch(std::int64_t rows) override { effective_batch_ = rows; }
 
   std::uint64_t reports() const { return reports_; }
   bool stopped() const { return stopped_; }
+  std::int64_t effective_batch() const { return effective_batch_; }
   double elapsed_s() const;
   /// What was told since the last event.
   std::optional<TrainingProgress> take_progress();
@@ -88,6 +90,7 @@ class LocalMember final : public Member {
   Judge judge_;
   std::uint64_t reports_ = 0;
   bool stopped_ = false;
+  std::atomic<std::int64_t> effective_batch_ = 0;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point next_progress_ = began_;
   const std::thread::id thread_ = std::this_thread::get_id();

@@ -175,6 +175,7 @@ LocalResult<trainable_result<F>> run_locally(const trainable_config<F>& config, 
                      .elapsed_s = member.elapsed_s()};
   result.finished.stopped = member.stopped();
   result.finished.returned = result.value.has_value();
+  result.finished.effective_batch = member.effective_batch();
   result.finished.progress = member.take_progress();
   return result;
 }

@@ -34,6 +34,8 @@ struct RunInfo {
   /// How often the driver wants to know at most how far the function is; 0: never, and then nothing
   /// is counted, kept or sent for it.
   std::chrono::milliseconds progress_every{0};
+  int debugger_rank = -1;  ///< which waits for a debugger before its function begins; -1: none
+  std::chrono::milliseconds debugger_wait = {};  ///< at most so long
 };
 
 /// What rank 0 has to say next. A value that crosses to the driver.
@@ -47,6 +49,7 @@ struct TrialEvent {
   bool stopped = false;                   ///< finished: after a Stop
   /// Finished: with a value; false where it had to be thrown out of a report after the Stop.
   bool returned = false;
+  std::int64_t effective_batch = 0;  ///< finished: as Member was told; 0: it was not
   /// Where it was asked for: what the function told since the last event. Of an event of any kind;
   /// of one of kind Progress it is all there is, and no verdict is waited for.
   std::optional<TrainingProgress> progress = {};
