@@ -81,10 +81,14 @@ troupe::train::Dataset read(const std::filesystem::path& folder, const std::stri
 
 troupe::train::Dataset synthetic(std::int64_t rows, std::uint64_t seed) {
   torch::manual_seed(0);
-  const auto patterns = torch::rand({kClasses, kPixels});
+  const auto patterns =
+      torch::rand({kClasses, 7, 7})  // of 7 x 7 squares, which layers that pool see
+          .repeat_interleave(4, 1)
+          .repeat_interleave(4, 2)
+          .flatten(1);
   torch::manual_seed(seed);
   const auto labels = torch::randint(kClasses, {rows}, torch::kLong);
-  const auto noise = 1.5 * torch::randn({rows, kPixels});
+  const auto noise = torch::randn({rows, kPixels});
   const auto images = patterns.index_select(0, labels) + noise;
   return {(images * 255).clamp(0, 255).to(torch::kByte), labels};
 }

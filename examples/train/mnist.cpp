@@ -1,29 +1,35 @@
-// Trains a small net on MNIST with LibTorch, on one rank or many, whose gradients are averaged. The
-// driver reads the files and puts the data into the object store: no other machine needs the files,
-// and the ranks of a machine share one copy.
+// Trains a small convolutional net on MNIST with LibTorch, on one rank or many, whose gradients are
+// averaged. The driver reads the files and puts the data into the object store: no other machine
+// needs the files, and the ranks of a machine share one copy.
 //
 //   mnist [--address HOST:PORT] [--data FOLDER] [--ranks N] [--epochs N] [--zero 0|1|2|3]
 //         [--precision float32|bfloat16|float16]
 //
 // FOLDER holds the four IDX files of MNIST, compressed or not; without it a small data set is made
-// up. With --zero 1 each rank keeps its part of the optimizer's state alone, with --zero 2 also of the
-// gradients, with --zero 3 of the parameters too, and the results are the same. --precision says in
-// which type the layers compute. With these files it prints:
+// up. With --zero 1 each rank keeps its part of the optimizer's state alone, with --zero 2 also of
+// the gradients, with --zero 3 of the parameters too, and the results are the same. --precision
+// says in which type the layers compute. With these files the last accuracy on one rank is 0.9914,
+// and on two it prints:
 //
 //   60000 images to train on, 10000 to test with; ranks: 2
-//   epoch 1: accuracy 0.9611
-//   epoch 2: accuracy 0.9693
-//   epoch 3: accuracy 0.9748
+//   epoch 1: accuracy 0.9821
+//   epoch 2: accuracy 0.9885
+//   epoch 3: accuracy 0.9903
+//   epoch 4: accuracy 0.9913
+#include <cmath>
 #include <cstdint>
 #include <iostream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
-#include <torch/optim/sgd.h>
+#include <torch/nn/modules/pooling.h>
+#include <torch/optim/adam.h>
 #include <CLI/CLI.hpp>
 #include <troupe/train/context.hpp>
 #include <troupe/train/run.hpp>
@@ -36,32 +42,51 @@ namespace train = troupe::train;
 
 namespace {
 
+constexpr double kRate = 0.002;  // of the first epoch
+
 struct Config {
   troupe::Ref<train::Dataset> training;
   troupe::Ref<train::Dataset> test;
-  int epochs = 3;
+  int epochs = 4;
   std::int64_t batch = 64;  // of all ranks together
 };
+
+torch::nn::Sequential net() {
+  using namespace torch::nn;
+  const auto convolution = [](std::int64_t from, std::int64_t to) {
+    return Conv2d(Conv2dOptions(from, to, 3).padding(1));
+  };
+  torch::manual_seed(0);
+  return Sequential(Unflatten(UnflattenOptions(1, {1, 28, 28})), convolution(1, 16), ReLU(),
+                    MaxPool2d(2),                               // 14 x 14
+                    convolution(16, 32), ReLU(), MaxPool2d(2),  // 7 x 7
+                    Flatten(), Linear(32 * 7 * 7, 128), ReLU(), Linear(128, idx::kClasses));
+}
+
+/// Halves the learning rate in each epoch, so that late steps are small ones.
+void set_rate(torch::optim::Optimizer& optimizer, int epoch) {
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(std::ldexp(kRate, -epoch));
+}
 
 at::Tensor brightness(const at::Tensor& bytes) { return bytes.to(torch::kFloat) / 255; }
 
 double accuracy(torch::nn::Sequential& model, const train::Dataset& rows, c10::Device device) {
+  constexpr std::int64_t kBatch = 500;  // bounds the memory for the features of the layers
   const torch::NoGradGuard no_gradients;
-  const auto guess = model->forward(brightness(rows.data.to(device))).argmax(1).cpu();
-  return guess.eq(rows.target).to(torch::kDouble).mean().item<double>();
+  std::vector<at::Tensor> guesses;
+  for (const auto& images : rows.data.split(kBatch))
+    guesses.push_back(model->forward(brightness(images.to(device))).argmax(1).cpu());
+  return at::cat(guesses).eq(rows.target).to(torch::kDouble).mean().item<double>();
 }
 
 /// What every rank runs.
 void train_mnist(train::Context& ctx, const Config& config) {
   const auto training = config.training.get();
   const auto test = config.test.get();
-  torch::manual_seed(0);
-  auto model =
-      ctx.prepare(torch::nn::Sequential(torch::nn::Linear(idx::kPixels, 128), torch::nn::ReLU(),
-                                        torch::nn::Linear(128, idx::kClasses)));
-  auto optimizer = ctx.prepare(
-      torch::optim::SGD(model->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9)));
+  auto model = ctx.prepare(net());
+  auto optimizer = ctx.prepare(torch::optim::Adam(model->parameters(), kRate));
   for (const int epoch : ctx.epochs(config.epochs)) {
+    set_rate(optimizer, epoch);
     for (auto& batch : ctx.loader(training, config.batch / ctx.world_size(), epoch)) {
       // [mixed precision]
       at::Tensor loss;
@@ -81,7 +106,7 @@ void train_mnist(train::Context& ctx, const Config& config) {
 
 troupe::Verdict print(const train::Report& report) {
   std::cout << "epoch " << report.index + 1 << ": accuracy " << report.metrics.front().value
-            << '\n';
+            << std::endl;
   return troupe::Verdict::Continue;
 }
 
@@ -105,7 +130,7 @@ int main(int argc, char** argv) {
     auto cluster = troupe::init(argc, argv);
     std::string folder;
     int ranks = 2;
-    int epochs = 3;
+    int epochs = 4;
     int zero = 0;
     using Type = train::MixedPrecision::Type;
     Type precision = Type::Float32;

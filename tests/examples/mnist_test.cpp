@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -51,24 +52,26 @@ void write_data_set(const std::string& folder, const std::string& name, std::uin
 
 TEST_CASE("mnist with ZeRO prints what it prints without", "[examples][train]") {
   const auto printed = [](const std::string& stage) {
-    return run_privately({.name = "train/mnist", .arguments = {"--zero", stage}});
+    return run_privately({.name = "train/mnist", .arguments = {"--epochs", "2", "--zero", stage}});
   };
   const auto plain = printed("0");
   INFO(plain);
-  REQUIRE(accuracies(plain).size() == 3);
+  REQUIRE(accuracies(plain).size() == 2);
   CHECK(accuracies(plain).back() > 0.9);
   CHECK(printed("1") == plain);
   CHECK(printed("2") == plain);
   CHECK(printed("3") == plain);
 }
 
-TEST_CASE("mnist learns in bfloat16 and float16, with and without ZeRO", "[examples][train]") {
-  const auto* precision = GENERATE("bfloat16", "float16");
-  const auto* stage = GENERATE("0", "3");
-  const auto printed = run_privately(
-      {.name = "train/mnist", .arguments = {"--precision", precision, "--zero", stage}});
+TEST_CASE("mnist learns in bfloat16 without ZeRO, and in float16 with its third stage",
+          "[examples][train]") {
+  const auto [precision, stage] =
+      GENERATE(table<std::string, std::string>({{"bfloat16", "0"}, {"float16", "3"}}));
+  const auto printed =
+      run_privately({.name = "train/mnist",
+                     .arguments = {"--epochs", "2", "--precision", precision, "--zero", stage}});
   INFO(precision << " " << stage << ": " << printed);
-  REQUIRE(accuracies(printed).size() == 3);
+  REQUIRE(accuracies(printed).size() == 2);
   CHECK(accuracies(printed).back() > 0.9);
 }
 
@@ -79,7 +82,7 @@ TEST_CASE("mnist learns a data set that it makes up, privately and on a cluster"
     INFO(output);
     CHECK_THAT(output,
                Catch::StartsWith("2000 images to train on, 500 to test with; ranks: 2\nepoch 1: "));
-    REQUIRE(accuracies(output).size() == 3);
+    REQUIRE(accuracies(output).size() == 4);
     CHECK(accuracies(output).back() > 0.9);
   }
 }
@@ -115,16 +118,21 @@ TEST_CASE("mnist names the file that is missing or is no IDX file", "[examples][
   CHECK_THAT(refusal(), Catch::Contains(labels + ": No such file or directory"));
 }
 
-TEST_CASE("mnist reaches on MNIST what its first lines say", "[examples][train]") {
+TEST_CASE("mnist reaches on MNIST what its first lines say, 99 % of the images",
+          "[examples][train][extended]") {
   const std::string folder = TROUPE_DATA_DIR + "/mnist";
   if (!std::filesystem::exists(folder)) {
     std::cout << "skipped: no MNIST in '" << folder << "' (CMake's TROUPE_DATA_DIR)\n";
     return;
   }
-  const Example mnist{.name = "train/mnist", .arguments = {"--data", folder}};
-  const auto promised = accuracies(promised_output(mnist));
-  const auto reached = accuracies(run_on_cluster(mnist));
+  const auto promised = accuracies(promised_output({.name = "train/mnist"}));
+  const auto done = run({TROUPE_EXAMPLES_BUILT + "/train/mnist", "--data", folder},
+                        {"TROUPE_ADDRESS="}, std::chrono::minutes(9));
+  INFO(done.output);
+  CHECK(done.exit_code == 0);
+  const auto reached = accuracies(done.output);
   REQUIRE(reached.size() == promised.size());
   for (std::size_t epoch = 0; epoch < promised.size(); ++epoch)
-    CHECK(reached[epoch] == Approx(promised[epoch]).margin(0.01));
+    CHECK(reached[epoch] == Approx(promised[epoch]).margin(0.006));
+  CHECK(reached.back() >= 0.99);
 }
