@@ -11,8 +11,8 @@ set(_troupe_test_environment
   UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   TSAN_OPTIONS=die_after_fork=0:halt_on_error=1:exitcode=99)
 
-# TROUPE_READERS_PYTHON, TROUPE_PACKAGE_PYTHON: the Pythons with the packages of setup/readers.txt and setup/python.txt, where
-# `./run setup` puts them.
+# TROUPE_READERS_PYTHON, TROUPE_PACKAGE_PYTHON, TROUPE_TORCH_PYTHON: the Pythons with the packages of setup/readers.txt,
+# setup/python.txt and setup/frameworks_torch.txt, where `./run setup` puts the first two, and `./run test frameworks` the third.
 if("$ENV{XDG_CACHE_HOME}" STREQUAL "")
   set(_troupe_packages_cache "$ENV{HOME}/.cache")
 else()
@@ -25,6 +25,7 @@ function(_troupe_find_packages name variable)
 endfunction()
 _troupe_find_packages(readers TROUPE_READERS_PYTHON)
 _troupe_find_packages(python TROUPE_PACKAGE_PYTHON)
+_troupe_find_packages(frameworks_torch TROUPE_TORCH_PYTHON)
 
 # Catch2's runner for tests with a main of their own. It is compiled once, fast rather than to be fast or checked.
 function(_troupe_test_runner)
