@@ -126,8 +126,10 @@ TEST_CASE("a rank of a trainable's gang says where it is", "[runtime][session][t
   CHECK(ranks.rank(1).call<&Worker::node>().get(kGuard) == 1);
 }
 
+// A report is several wake-ups of other processes, each of which waits for its turn on a processor
+// where others compute: beside two that do, this takes many minutes in place of 16 seconds.
 TEST_CASE("a run may report more often than its rendezvous has room for keys",
-          "[runtime][session][trainable]") {
+          "[runtime][session][trainable][alone]") {
   auto cluster = init({.cpus = 2});
   const auto ranks =
       gang<Worker>({.size = 2, .each = {.cpus = 0.5}}, Config{.value = 1}, RunInfo{});
