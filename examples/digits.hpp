@@ -4,7 +4,7 @@
 
 #include <c10/core/Device.h>
 #include <torch/nn/modules/container/sequential.h>
-#include <troupe/train/loader.hpp>
+#include <troupe/train/data/loader.hpp>
 
 namespace digits {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include <troupe/train/loader.hpp>
+#include <troupe/train/data/loader.hpp>
 
 /// Images with labels, in the format of MNIST.
 namespace idx {

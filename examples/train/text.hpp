@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include <troupe/train/loader.hpp>
+#include <troupe/train/data/loader.hpp>
 
 /// Text as tokens, one for each of its bytes.
 namespace text {

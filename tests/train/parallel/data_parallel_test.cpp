@@ -10,7 +10,7 @@
 #include <torch/utils.h>
 #include <unistd.h>
 
-#include "parallel/reducer.hpp"
+#include "parallel/averaging/reducer.hpp"
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
 #include "support/small_training.hpp"

@@ -1,4 +1,4 @@
-#include "parallel/reduction_queue.hpp"
+#include "parallel/averaging/reduction_queue.hpp"
 #include "rounds.hpp"
 
 #include <algorithm>

@@ -2,11 +2,11 @@
 
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/context.hpp>
+#include <troupe/train/data/loader.hpp>
+#include <troupe/train/data/sampler.hpp>
 #include <troupe/train/data_parallel.hpp>
-#include <troupe/train/loader.hpp>
 #include <troupe/train/plan.hpp>
 #include <troupe/train/run.hpp>
-#include <troupe/train/sampler.hpp>
 #include <troupe/train/tensor.hpp>
 #include <troupe/train/weights.hpp>
 #include <troupe/train/work.hpp>

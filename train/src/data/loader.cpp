@@ -1,4 +1,4 @@
-#include <troupe/train/loader.hpp>
+#include <troupe/train/data/loader.hpp>
 
 #include <algorithm>
 #include <stdexcept>

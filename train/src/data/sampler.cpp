@@ -1,4 +1,4 @@
-#include <troupe/train/sampler.hpp>
+#include <troupe/train/data/sampler.hpp>
 
 #include <limits>
 #include <numeric>

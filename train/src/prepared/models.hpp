@@ -8,11 +8,11 @@
 #include <troupe/train/plan.hpp>
 
 #include "checkpoint/restoring/restoring.hpp"
+#include "parallel/averaging/reducer.hpp"
+#include "parallel/averaging/reduction_queue.hpp"
 #include "parallel/buckets.hpp"
 #include "parallel/parameter_names.hpp"
 #include "parallel/parameter_watch.hpp"
-#include "parallel/reducer.hpp"
-#include "parallel/reduction_queue.hpp"
 #include "precision/master_weights.hpp"
 #include "prepared/communicators_on_demand.hpp"
 #include "prepared/context_rank.hpp"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include <troupe/train/loader.hpp>
+#include <troupe/train/data/loader.hpp>
 #include <troupe/trainable.hpp>
 
 namespace troupe::train {

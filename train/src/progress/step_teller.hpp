@@ -4,7 +4,7 @@
 #include <mutex>
 #include <string_view>
 
-#include <troupe/train/loader.hpp>
+#include <troupe/train/data/loader.hpp>
 #include <troupe/trainable.hpp>
 
 #include "progress/step_counter.hpp"

@@ -15,10 +15,10 @@
 #include <troupe/train/checkpoint.hpp>
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/context_options.hpp>
-#include <troupe/train/loader.hpp>
+#include <troupe/train/data/loader.hpp>
+#include <troupe/train/data/sampler.hpp>
 #include <troupe/train/model_handle.hpp>
 #include <troupe/train/prepared_optimizer.hpp>
-#include <troupe/train/sampler.hpp>
 #include <troupe/train/weights.hpp>
 #include <troupe/trainable.hpp>
 

@@ -1,4 +1,4 @@
-#include "parallel/reducer.hpp"
+#include "parallel/averaging/reducer.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -16,8 +16,8 @@
 #include <troupe/train/data_parallel.hpp>
 
 #include "collective/background_reductions.hpp"
+#include "parallel/averaging/reduction_queue.hpp"
 #include "parallel/buckets.hpp"
-#include "parallel/reduction_queue.hpp"
 #include "zero/gradient_shard.hpp"
 
 namespace torch::autograd {
