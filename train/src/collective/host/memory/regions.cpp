@@ -18,7 +18,7 @@ std::shared_ptr<void> Regions::allocate(Patience& patience, LocalGroup& group,
                                                group.world_rank(0));
   group.wait_all(group.arrive());
   memory->close_descriptor();
-  regions_.push_back({number, part_bytes, group.rank(), memory});
+  regions_.push_back({number, part_bytes, group.rank(), memory, memory->data()});
   return std::shared_ptr<void>(memory, regions_.back().part(group.rank()));
 }
 
@@ -26,7 +26,7 @@ LocalGroup::Place Regions::find(const void* data, std::size_t bytes) const {
   const auto* first = static_cast<const std::byte*>(data);
   for (const auto& region : regions_) {
     const auto* part = region.part(region.own);
-    if (std::less_equal<>()(part, first) &&
+    if (!region.memory.expired() && std::less_equal<>()(part, first) &&
         std::less_equal<>()(first + bytes, part + region.part_bytes)) {
       return {region.number, static_cast<std::uint64_t>(first - part)};
     }
@@ -41,7 +41,7 @@ std::byte* Regions::at(LocalGroup::Place place, int local) const {
 }
 
 void Regions::forget_unused() {
-  std::erase_if(regions_, [](const Region& region) { return region.memory.use_count() == 1; });
+  std::erase_if(regions_, [](const Region& region) { return region.memory.expired(); });
 }
 
 }  // namespace troupe::train

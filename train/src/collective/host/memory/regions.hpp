@@ -30,10 +30,9 @@ class Regions {
     std::int32_t number;
     std::size_t part_bytes;
     int own;
-    std::shared_ptr<SharedMemory> memory;
-    std::byte* part(int local) const {
-      return memory->data() + static_cast<std::size_t>(local) * part_bytes;
-    }
+    std::weak_ptr<SharedMemory> memory;  // of those who hold a part
+    std::byte* data;
+    std::byte* part(int local) const { return data + static_cast<std::size_t>(local) * part_bytes; }
   };
   void forget_unused();
 
