@@ -31,7 +31,8 @@ inline std::vector<double> numbers_of(const train::ContextOptions& options) {
           static_cast<double>(options.mixed_precision.type),
           sum_of(options.mixed_precision.loss_scale),
           options.mixed_precision.master_weights ? 1.0 : 0.0,
-          static_cast<double>(options.scale_learning_rates)};
+          static_cast<double>(options.scale_learning_rates),
+          static_cast<double>(options.data_parallel.compression)};
 }
 
 /// Options of which no field has its default.
@@ -41,7 +42,8 @@ inline train::ContextOptions unusual_options() {
           .warn_after = std::chrono::milliseconds(21'098),
           .data_parallel = {.first_bucket_bytes = 4096,
                             .bucket_bytes = 65'536,
-                            .find_unused_parameters = true},
+                            .find_unused_parameters = true,
+                            .compression = train::GradientCompression::BFloat16},
           .zero = {.stage = 1},
           .mixed_precision = {.type = train::MixedPrecision::Type::Float16,
                               .loss_scale = {.initial = 256,
@@ -74,7 +76,8 @@ inline Metrics seen_options(train::Context& context) {
           {"loss scale", greatest[9]},
           {"master weights", greatest[10]},
           {"learning rates", greatest[11]},
-          {"threads of LibTorch", greatest[12]},
+          {"compression", greatest[12]},
+          {"threads of LibTorch", greatest[13]},
           {"ranks", context.world_size()},
           {"differ", least != greatest}};
 }

@@ -36,7 +36,8 @@ std::string describe(const ModelLayout& model, const DataParallelOptions& option
     text += fmt::format("gradient\t{} in bucket {}\n", model.trained[buckets.size() - 1 - i].name,
                         buckets[i]);
   return text +
-         fmt::format("option\tfind_unused_parameters is {}\n", options.find_unused_parameters);
+         fmt::format("option\tfind_unused_parameters is {}\n", options.find_unused_parameters) +
+         fmt::format("option\tcompression is {}\n", static_cast<int>(options.compression));
 }
 
 using Lines = std::vector<std::string>;

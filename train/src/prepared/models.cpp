@@ -113,7 +113,7 @@ void PreparedModels::average_gradients(Prepared& prepared, const torch::nn::Modu
   // A rank that waits must not be waited for in backward, as with stage 3, and where a bucket may
   // be full at its end alone.
   if (cuts && !cuts_values() && !options.data_parallel.find_unused_parameters)
-    prepared.reducer->wait_for_more_than(kMostWaiting);
+    prepared.reducer->set_most_waiting(kMostWaiting);
   auto shards = prepared.reducer->shards();
   TORCH_INTERNAL_ASSERT(shards.size() == prepared.cut.size(), "values and gradients are cut alike");
   for (std::size_t i = 0; i < shards.size(); ++i) prepared.cut[i].averages = std::move(shards[i]);

@@ -89,14 +89,14 @@ void GradientShard::reduce(Communicator& communicator, const std::vector<bool>& 
     if (has_come[i] && has_gradient(i)) parameters_[i].tensor.mutable_grad().reset();
   }
   if (partition_.part == 0) return;
-  const bool takes = is_elsewhere_ || std::ranges::any_of(pieces_, [&](const Piece& piece) {
-                       return adds_[piece.parameter] != 0;
-                     });
+  const bool takes =
+      is_elsewhere_ || room.scalar_type() != part_.scalar_type() ||
+      std::ranges::any_of(pieces_, [&](const Piece& piece) { return adds_[piece.parameter] != 0; });
   const auto averages = takes ? room.narrow(0, partition_.total(), partition_.part) : part_;
   communicator.reduce_scatter(all.const_data_ptr(), averages.data_ptr(),
-                              static_cast<std::size_t>(partition_.part), data_type_of(part_),
+                              static_cast<std::size_t>(partition_.part), data_type_of(averages),
                               ReduceOp::Average);
-  if (takes) take(averages.to(part_.device()));
+  if (takes) take(averages.to(part_.options()));
 }
 
 /// Adds them to this rank's part, or puts them in its place, as the parameters say.

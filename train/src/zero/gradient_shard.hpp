@@ -57,8 +57,8 @@ class GradientShard {
   /// place of its stand-in, or was when before_gradient() came to it.
   void check_stand_in(std::size_t parameter);
   /// Averages the gradients of the parameters that have come in this backward, and drops them. A
-  /// collective over the memory of the parameters' device. `room`: elements() of the bucket's type,
-  /// which nobody uses meanwhile.
+  /// collective over the memory of the parameters' device. `room`: elements() of the type in which
+  /// they are averaged, which nobody uses meanwhile.
   void reduce(Communicator& communicator, const std::vector<bool>& has_come,
               const at::Tensor& room);
   /// Backward has ended well. `anywhere`: some rank had a gradient of the parameter.

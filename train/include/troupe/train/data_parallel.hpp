@@ -1,8 +1,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+
+#include <troupe/detail/archive.hpp>
 
 namespace troupe::train {
+
+/// In which type the ranks send each other gradients of float32 and float64.
+enum class GradientCompression : std::uint8_t {
+  None,  ///< in their own
+  /// In bfloat16: half or a quarter of the bytes, and 8 bits of precision. Each rank rounds its
+  /// gradients, which are summed in float32, and the average is rounded once for each node. Pays
+  /// where the ranks are on several nodes and their network is what they wait for.
+  BFloat16,
+};
 
 /// How Context::prepare(model) averages gradients. The defaults are those of PyTorch's
 /// DistributedDataParallel.
@@ -13,6 +25,13 @@ struct DataParallelOptions {
   /// error that names them. true: this rank adds zero to their average, and parameters that no rank
   /// used keep the gradient that they had; this costs one small all-reduce for each backward.
   bool find_unused_parameters = false;
+  GradientCompression compression = GradientCompression::None;
 };
 
 }  // namespace troupe::train
+
+template <>
+struct troupe::EnumRange<troupe::train::GradientCompression> {
+  static constexpr auto first = troupe::train::GradientCompression::None;
+  static constexpr auto last = troupe::train::GradientCompression::BFloat16;
+};

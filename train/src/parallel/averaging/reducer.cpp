@@ -8,8 +8,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -83,7 +81,12 @@ std::shared_ptr<Reducer> Reducer::make(std::shared_ptr<ReductionQueue> queue,
                                        Trace trace) {
   std::shared_ptr<Reducer> reducer(
       new Reducer(std::move(queue), communicator, options, keeps, std::move(trace)));
-  reducer->fill_buckets(std::move(parameters));
+  for (auto& [name, tensor] : parameters)
+    reducer->parameters_.push_back(
+        {.name = std::move(name), .variable = std::move(tensor), .accumulator = {}});
+  std::vector<std::int64_t> order(reducer->parameters_.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  reducer->make_buckets(order);
   reducer->install_hooks();
   reducer->ordinal_ = reducer->queue_->add(*reducer);
   return reducer;
@@ -110,51 +113,74 @@ Reducer::~Reducer() {
 }
 
 std::string Reducer::name() const {
-  return fmt::format("{}{}", parameters_.back().name, parameters_.size() > 1 ? ", ..." : "");
+  return fmt::format("{}{}", parameters_.front().name, parameters_.size() > 1 ? ", ..." : "");
 }
 
-void Reducer::fill_buckets(std::vector<NamedTensor> parameters) {
-  for (auto& bucket : in_buckets(std::move(parameters), options_)) {
-    auto& members = buckets_.emplace_back().members;
-    for (auto& [name, tensor] : bucket) {
-      members.push_back(parameters_.size());
-      parameters_.push_back({.name = std::move(name),
-                             .variable = tensor,
-                             .part = {},
-                             .bucket = buckets_.size() - 1,
-                             .member = members.size() - 1,
-                             .accumulator = {}});
+/// The parameters of each bucket, for gradients that come in this order.
+std::vector<std::vector<std::size_t>> Reducer::members_in(
+    const std::vector<std::int64_t>& order) const {
+  std::vector<NamedTensor> reversed;
+  for (auto index = order.rbegin(); index != order.rend(); ++index)
+    reversed.push_back({"", parameters_[static_cast<std::size_t>(*index)].variable});
+  const auto assigned = assign_buckets(reversed, options_);
+  std::vector<std::vector<std::size_t>> members(assigned.empty() ? 0 : assigned.back() + 1);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    members[assigned[i]].push_back(static_cast<std::size_t>(order[i]));
+  return members;
+}
+
+void Reducer::make_buckets(const std::vector<std::int64_t>& order) {
+  std::vector<Bucket> buckets;
+  for (auto& members : members_in(order)) {
+    auto& bucket = buckets.emplace_back();
+    bucket.members = std::move(members);
+    auto parameters = parameters_of(bucket);
+    if (keeps_ == Keeps::All)
+      bucket.buffer =
+          std::make_unique<GradientBuffer>(parameters, communicator_, options_.compression);
+    else
+      bucket.shard =
+          std::make_shared<GradientShard>(std::move(parameters), communicator_.rank(),
+                                          communicator_.size(), keeps_ == Keeps::PartInMainMemory);
+  }
+  buckets_ = std::move(buckets);
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    for (std::size_t member = 0; member < buckets_[bucket].members.size(); ++member) {
+      auto& parameter = parameters_[buckets_[bucket].members[member]];
+      parameter.bucket = bucket;
+      parameter.member = member;
     }
   }
-  for (auto& bucket : buckets_) {
-    if (keeps_ == Keeps::All)
-      allocate(bucket);
-    else
-      make_shard(bucket);
-  }
-  if (keeps_ != Keeps::All) plan_rooms();
+  plan_rooms();
+}
+
+std::vector<NamedTensor> Reducer::parameters_of(const Bucket& bucket) const {
+  std::vector<NamedTensor> parameters;
+  for (auto index : bucket.members)
+    parameters.push_back({parameters_[index].name, parameters_[index].variable});
+  return parameters;
 }
 
 /// One for all buckets of a type: they are reduced one after the other.
 void Reducer::plan_rooms() {
+  rooms_.clear();
   for (auto& bucket : buckets_) {
-    const auto options =
-        parameters_[bucket.members.front()].variable.options().requires_grad(false);
+    const auto& first = parameters_[bucket.members.front()].variable;
+    const auto type = averaged_type(first.scalar_type(), options_.compression);
+    const auto options = first.options().requires_grad(false).dtype(type);
     auto room = std::ranges::find_if(
         rooms_, [&](const Room& each) { return each.options.type_equal(options); });
     if (room == rooms_.end()) room = rooms_.insert(room, {.options = options, .tensor = {}});
-    room->elements = std::max(room->elements, bucket.shard->elements());
+    room->elements = std::max(room->elements,
+                              bucket.shard ? bucket.shard->elements() : bucket.buffer->elements());
     bucket.room = static_cast<std::size_t>(room - rooms_.begin());
   }
 }
 
-void Reducer::make_shard(Bucket& bucket) {
-  std::vector<NamedTensor> parameters;
-  for (auto index : bucket.members)
-    parameters.push_back({parameters_[index].name, parameters_[index].variable});
-  bucket.shard =
-      std::make_shared<GradientShard>(std::move(parameters), communicator_.rank(),
-                                      communicator_.size(), keeps_ == Keeps::PartInMainMemory);
+at::Tensor& Reducer::room_of(const Bucket& bucket) {
+  auto& room = rooms_[bucket.room];
+  if (!room.tensor.defined()) room.tensor = at::empty({room.elements}, room.options);
+  return room.tensor;
 }
 
 std::vector<std::shared_ptr<GradientShard>> Reducer::shards() const {
@@ -165,39 +191,12 @@ std::vector<std::shared_ptr<GradientShard>> Reducer::shards() const {
   return shards;
 }
 
-void Reducer::allocate(Bucket& bucket) {
-  std::int64_t elements = 0;
-  for (auto index : bucket.members) elements += parameters_[index].variable.numel();
-  const auto& first = parameters_[bucket.members.front()].variable;
-  const auto options = first.options().requires_grad(false);
-  data_type_of(first);  // refuses what cannot be reduced
-  if (first.device().is_cpu())
-    bucket.memory =
-        communicator_.allocate(static_cast<std::size_t>(elements) * first.element_size());
-  bucket.flat = bucket.memory ? at::from_blob(
-                                    bucket.memory.get(), {elements},
-                                    [kept = bucket.memory](void*) {}, options)
-                              : at::zeros({elements}, options);
-  std::int64_t at = 0;
-  for (auto index : bucket.members) {
-    auto& parameter = parameters_[index];
-    // The same memory, but no view of `flat` to autograd: Optimizer::zero_grad detaches gradients
-    // in place, which views refuse.
-    auto* memory = static_cast<char*>(bucket.flat.data_ptr()) +
-                   static_cast<std::size_t>(at) * first.element_size();
-    parameter.part = at::from_blob(
-        memory, parameter.variable.sizes(), [kept = bucket.flat](void*) {}, options);
-    at += parameter.variable.numel();
-  }
-}
-
 void Reducer::install_hooks() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = parameters_[i];
     auto accumulator = torch::autograd::impl::grad_accumulator(parameter.variable);
     parameter.hook = accumulator->add_post_hook(std::make_unique<Hook>(weak_from_this(), i));
     parameter.accumulator = std::move(accumulator);
-    if (shard_of(parameter) == nullptr) continue;
     auto before = std::make_unique<HookBefore>(weak_from_this(), i);
     parameter.before = before.get();
     parameter.accumulator->add_pre_hook(std::move(before));
@@ -228,7 +227,7 @@ void Reducer::refuse_second(const Parameter& parameter) const {
 void Reducer::before_gradient(std::size_t index) {
   const auto& parameter = parameters_[index];
   refuse_second(parameter);
-  shard_of(parameter)->before_gradient(parameter.member);
+  if (auto* shard = shard_of(parameter)) shard->before_gradient(parameter.member);
 }
 
 void Reducer::on_gradient(std::size_t index) {
@@ -264,23 +263,10 @@ void Reducer::mark_ready(Parameter& parameter) {
         "the gradient of {} is sparse; only dense gradients are averaged", parameter.name));
   }
   parameter.gives = owes(parameter);
-  if (shard_of(parameter) == nullptr) move_into_bucket(parameter);
-  parameter.ready = true;
   auto& bucket = buckets_[parameter.bucket];
+  if (bucket.buffer) bucket.buffer->move_in(parameter.member, parameter.variable.mutable_grad());
+  parameter.ready = true;
   if (--bucket.waiting == 0) note_filled(bucket);
-}
-
-// A gradient that autograd made itself, which it does whenever there was none, moves into its part
-// of the bucket. One that is undefined counts as zero, and gets the average at the end.
-void Reducer::move_into_bucket(Parameter& parameter) {
-  const at::NoGradGuard no_grad;
-  auto& gradient = parameter.variable.mutable_grad();
-  if (!gradient.defined()) {
-    parameter.part.zero_();
-  } else if (gradient.unsafeGetTensorImpl() != parameter.part.unsafeGetTensorImpl()) {
-    parameter.part.copy_(gradient);
-    gradient = parameter.part;
-  }
 }
 
 void Reducer::submit_full_buckets() {
@@ -294,6 +280,7 @@ void Reducer::submit_full_buckets() {
 void Reducer::note_filled(Bucket& bucket) {
   const auto device = parameters_[bucket.members.front()].variable.device();
   if (!device.is_cuda()) return;
+  if (bucket.buffer) bucket.buffer->compress();
   if (!bucket.filled) bucket.filled.emplace(device.type());
   bucket.filled->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
 }
@@ -328,11 +315,12 @@ void Reducer::add_unused() {
   const at::NoGradGuard no_grad;
   for (auto index : unused_) {
     auto& parameter = parameters_[index];
+    const auto& part = part_of(parameter);
     const auto& had = parameter.variable.grad();
     if (!had.defined())
-      parameter.part.zero_();
-    else if (had.unsafeGetTensorImpl() != parameter.part.unsafeGetTensorImpl())
-      parameter.part.copy_(had);
+      part.zero_();
+    else if (!had.is_same(part))
+      part.copy_(had);
     else
       kept_.emplace_back(index, had.clone());
   }
@@ -356,15 +344,18 @@ void Reducer::finish(Communicator& control) {
   std::vector<std::int32_t> used(parameters_.size(), 1);
   if (options_.find_unused_parameters) used = used_anywhere(control);
   const at::NoGradGuard no_grad;
+  for (auto& bucket : buckets_) {
+    if (bucket.buffer) bucket.buffer->expand();
+  }
   for (const auto& [index, gradient] : kept_) {
-    if (used[index] == 0) parameters_[index].part.copy_(gradient);
+    if (used[index] == 0) part_of(parameters_[index]).copy_(gradient);
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = parameters_[i];
     if (auto* shard = shard_of(parameter))
       shard->finish(parameter.member, used[i] != 0);
     else if (used[i] != 0)
-      parameter.variable.mutable_grad() = parameter.part;
+      parameter.variable.mutable_grad() = part_of(parameter);
   }
   trace(Event::BackwardEnded, buckets_.size());
 }
@@ -382,6 +373,9 @@ void Reducer::reset() {
   unused_.clear();
   kept_.clear();
   for (auto& room : rooms_) room.tensor.reset();
+  for (auto& bucket : buckets_) {
+    if (bucket.buffer) bucket.buffer->drop_copy();
+  }
   for (auto& parameter : parameters_) parameter.ready = parameter.gives = parameter.used = false;
 }
 
@@ -395,13 +389,22 @@ void Reducer::reduce(std::size_t index) {
 }
 
 void Reducer::reduce_buffer(Bucket& bucket) {
-  const auto& flat = bucket.flat;
-  const auto count = static_cast<std::size_t>(flat.numel());
+  auto& buffer = *bucket.buffer;
+  if (buffer.lacks_copy()) {
+    // On a GPU it is a bucket that this backward has not filled, as an exception has left it.
+    if (bucket.filled)
+      note_filled(bucket);
+    else
+      buffer.compress(room_of(bucket));
+  }
+  const auto& averaged = buffer.averaged();
+  const auto count = static_cast<std::size_t>(averaged.numel());
   if (background_ && bucket.filled) {
-    background_->begin_average(flat.data_ptr(), count, data_type_of(flat),
+    background_->begin_average(averaged.data_ptr(), count, data_type_of(averaged),
                                bucket.filled->eventId());
   } else {
-    communicator_.all_reduce(flat.data_ptr(), count, data_type_of(flat), ReduceOp::Average);
+    communicator_.all_reduce(averaged.data_ptr(), count, data_type_of(averaged), ReduceOp::Average);
+    buffer.expand();
   }
 }
 
@@ -409,13 +412,12 @@ void Reducer::reduce_shard(Bucket& bucket) {
   std::vector<bool> has_come;
   for (auto index : bucket.members) has_come.push_back(parameters_[index].ready);
   try {
-    auto& room = rooms_[bucket.room];
-    if (!room.tensor.defined()) room.tensor = at::empty({room.elements}, room.options);
+    const auto& room = room_of(bucket);
     if (bucket.filled) {
-      const auto device = room.tensor.device();
+      const auto device = room.device();
       bucket.filled->block(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
     }
-    bucket.shard->reduce(communicator_, has_come, room.tensor);
+    bucket.shard->reduce(communicator_, has_come, room);
   } catch (const std::exception& failed) {
     // It may have been thrown before the collective, for which the others wait.
     communicator_.abort(failed.what());

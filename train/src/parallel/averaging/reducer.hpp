@@ -16,6 +16,7 @@
 #include <troupe/train/data_parallel.hpp>
 
 #include "collective/background_reductions.hpp"
+#include "parallel/averaging/gradient_buffer.hpp"
 #include "parallel/averaging/reduction_queue.hpp"
 #include "parallel/buckets.hpp"
 #include "zero/gradient_shard.hpp"
@@ -30,14 +31,15 @@ namespace troupe::train {
 /// Averages gradients over the ranks while backward still runs (Li et al., PyTorch Distributed,
 /// VLDB 2020).
 ///
-/// Parameters are put, in reverse order, since backward comes to the last ones first, into buckets:
-/// flat buffers whose parts the gradients become. A hook behind each parameter's accumulation
-/// copies a gradient that is elsewhere into its part; the hook that fills a bucket tells the queue
-/// of the context, which reduces the buckets of all models in an order that the ranks share, while
-/// backward goes on. When backward() returns, all gradients are averages.
+/// Parameters are put, in reverse order, since backward comes to the last ones first, into buckets,
+/// each with a GradientBuffer whose parts the gradients become. A hook behind each parameter's
+/// accumulation moves a gradient that is elsewhere into its part; the hook that fills a bucket
+/// tells the queue of the context, which reduces the buckets of all models in an order that the
+/// ranks share, while backward goes on. When backward() returns, all gradients are averages.
 ///
 /// With ZeRO's stage 2 a bucket is no buffer: a gradient stays where autograd made it until its
-/// bucket is reduced, and a GradientShard keeps the rank's part of the averages.
+/// bucket is reduced, and a GradientShard keeps the rank's part of the averages. Its buckets stay
+/// what they are, as those of the parameters' values are the same.
 ///
 /// On a GPU the reductions run beside backward: each begins once its bucket is filled there, which
 /// an event in the stream of the hook that filled it says, and the thread that runs them waits for
@@ -66,8 +68,9 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   Reducer& operator=(const Reducer&) = delete;
 
   /// Backward waits while more full buckets than these are not reduced, whose gradients take memory
-  /// until then. Not where operators of backward wait for other ranks.
-  void wait_for_more_than(std::size_t buckets) { most_waiting_ = buckets; }
+  /// until then. nullopt, and at first: it waits for none, as where operators of backward wait for
+  /// other ranks.
+  void set_most_waiting(std::optional<std::size_t> buckets) { most_waiting_ = buckets; }
   /// false: backward leaves the gradients of this rank as they are, until one with true averages
   /// them.
   void set_synchronized(bool on) { synchronized_ = on; }
@@ -91,27 +94,25 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   struct Parameter {
     std::string name;
     at::Tensor variable;
-    at::Tensor part;  // of its bucket's buffer, in its shape
     std::size_t bucket = 0;
     std::size_t member = 0;  // of its bucket
     std::shared_ptr<torch::autograd::Node> accumulator;
     std::uintptr_t hook = 0;
-    torch::autograd::FunctionPreHook* before =
-        nullptr;         // of the accumulator; nullptr where there is no shard
-    bool ready = false;  // in this backward
-    bool gives = false;  // a gradient, in this backward
-    bool used = false;   // it was given a gradient since its last average
+    torch::autograd::FunctionPreHook* before = nullptr;  // of the accumulator
+    bool ready = false;                                  // in this backward
+    bool gives = false;                                  // a gradient, in this backward
+    bool used = false;  // it was given a gradient since its last average
   };
   struct Bucket {
-    std::shared_ptr<void> memory;  // of the communicator, or empty
-    at::Tensor flat;               // undefined where there is a shard
+    std::unique_ptr<GradientBuffer> buffer;  // or
     std::shared_ptr<GradientShard> shard;
-    std::size_t room = 0;  // for the shard
+    std::size_t room = 0;
     std::vector<std::size_t> members;
     std::size_t waiting = 0;           // members that are not ready in this backward
     std::optional<c10::Event> filled;  // on a GPU
   };
-  /// For buckets of one type, while they are reduced to their shards: in a backward alone.
+  /// For buckets of one type, while they are reduced to their shards, or compressed: in a backward
+  /// alone.
   struct Room {
     at::TensorOptions options;
     std::int64_t elements = 0;
@@ -122,10 +123,11 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
 
   Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicator,
           const DataParallelOptions& options, Keeps keeps, Trace trace);
-  void fill_buckets(std::vector<NamedTensor> parameters);
-  void allocate(Bucket& bucket);
-  void make_shard(Bucket& bucket);
+  std::vector<std::vector<std::size_t>> members_in(const std::vector<std::int64_t>& order) const;
+  void make_buckets(const std::vector<std::int64_t>& order);
+  std::vector<NamedTensor> parameters_of(const Bucket& bucket) const;
   void plan_rooms();
+  at::Tensor& room_of(const Bucket& bucket);
   void reduce_buffer(Bucket& bucket);
   void reduce_shard(Bucket& bucket);
   void install_hooks();
@@ -139,7 +141,9 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   void submit_full_buckets();
   void note_filled(Bucket& bucket);
   void add_unused();
-  void move_into_bucket(Parameter& parameter);
+  const at::Tensor& part_of(const Parameter& parameter) const {
+    return buckets_[parameter.bucket].buffer->part(parameter.member);
+  }
   bool has_gradient(const Parameter& parameter) const;
   bool owes(const Parameter& parameter) const { return parameter.used && has_gradient(parameter); }
   GradientShard* shard_of(const Parameter& parameter) const {
