@@ -183,6 +183,42 @@ at::Tensor& Reducer::room_of(const Bucket& bucket) {
   return room.tensor;
 }
 
+/// After a backward whose gradients came in another order than the buckets are in. A collective.
+void Reducer::follow_order(Communicator& control) {
+  if (follows_order_ || keeps_ != Keeps::All || options_.find_unused_parameters) return;
+  follows_order_ = true;
+  std::vector<bool> has_come(parameters_.size());
+  for (auto index : order_) has_come[static_cast<std::size_t>(index)] = true;
+  for (auto index = parameters_.size(); index-- > 0;) {
+    if (!has_come[index]) order_.push_back(static_cast<std::int64_t>(index));
+  }
+  control.broadcast(std::span(order_), 0);
+  const auto same_members = [](std::vector<std::size_t> wanted, const Bucket& bucket) {
+    auto members = bucket.members;
+    std::ranges::sort(wanted);
+    std::ranges::sort(members);
+    return wanted == members;
+  };
+  if (std::ranges::equal(members_in(order_), buckets_, same_members)) return;
+  make_buckets(order_);
+  // So that the memory of the buckets before is given back.
+  for (auto& parameter : parameters_) {
+    auto& gradient = parameter.variable.mutable_grad();
+    if (gradient.defined()) buckets_[parameter.bucket].buffer->move_in(parameter.member, gradient);
+  }
+}
+
+/// What else ranks have alike after a backward, but for the gradients. A collective.
+void Reducer::make_alike(Communicator& control) {
+  try {
+    follow_order(control);
+  } catch (const std::exception& failed) {
+    // It may have been thrown beside a collective, for which the others wait.
+    communicator_.abort(failed.what());
+    throw;
+  }
+}
+
 std::vector<std::shared_ptr<GradientShard>> Reducer::shards() const {
   std::vector<std::shared_ptr<GradientShard>> shards;
   for (const auto& bucket : buckets_) {
@@ -237,6 +273,7 @@ void Reducer::on_gradient(std::size_t index) {
   if (synchronized_ && !in_backward_) begin_backward();
   if (auto* shard = shard_of(parameter)) shard->check_stand_in(parameter.member);
   if (!synchronized_) return;
+  if (!follows_order_) order_.push_back(static_cast<std::int64_t>(index));
   mark_ready(parameter);
   submit_full_buckets();
   if (most_waiting_) queue_->await_room(*ordinal_, *most_waiting_);
@@ -357,6 +394,7 @@ void Reducer::finish(Communicator& control) {
     else if (used[i] != 0)
       parameter.variable.mutable_grad() = part_of(parameter);
   }
+  make_alike(control);
   trace(Event::BackwardEnded, buckets_.size());
 }
 
@@ -372,6 +410,7 @@ void Reducer::reset() {
   in_backward_ = false;
   unused_.clear();
   kept_.clear();
+  order_.clear();
   for (auto& room : rooms_) room.tensor.reset();
   for (auto& bucket : buckets_) {
     if (bucket.buffer) bucket.buffer->drop_copy();

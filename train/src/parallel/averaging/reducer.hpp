@@ -37,6 +37,9 @@ namespace troupe::train {
 /// tells the queue of the context, which reduces the buckets of all models in an order that the
 /// ranks share, while backward goes on. When backward() returns, all gradients are averages.
 ///
+/// After the first backward the buckets are made anew where rank 0's gradients came in another
+/// order, unless some may not come at all (find_unused_parameters). The gradients move.
+///
 /// With ZeRO's stage 2 a bucket is no buffer: a gradient stays where autograd made it until its
 /// bucket is reduced, and a GradientShard keeps the rank's part of the averages. Its buckets stay
 /// what they are, as those of the parameters' values are the same.
@@ -126,6 +129,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   std::vector<std::vector<std::size_t>> members_in(const std::vector<std::int64_t>& order) const;
   void make_buckets(const std::vector<std::int64_t>& order);
   std::vector<NamedTensor> parameters_of(const Bucket& bucket) const;
+  void follow_order(Communicator& control);
+  void make_alike(Communicator& control);
   void plan_rooms();
   at::Tensor& room_of(const Bucket& bucket);
   void reduce_buffer(Bucket& bucket);
@@ -170,6 +175,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   bool in_backward_ = false;
   // Buckets of this backward that are full, up to the first that is not.
   std::size_t full_ = 0;
+  bool follows_order_ = false;       // the buckets are those of an observed order
+  std::vector<std::int64_t> order_;  // in which gradients came in this backward
   std::vector<std::size_t> unused_;  // parameters that got no gradient since their last average
   // Gradients, before a reduction, of parameters that no rank may have used.
   std::vector<std::pair<std::size_t, at::Tensor>> kept_;
