@@ -32,6 +32,7 @@ inline std::vector<double> numbers_of(const train::ContextOptions& options) {
           sum_of(options.mixed_precision.loss_scale),
           options.mixed_precision.master_weights ? 1.0 : 0.0,
           static_cast<double>(options.scale_learning_rates),
+          options.data_parallel.broadcast_buffers ? 1.0 : 0.0,
           static_cast<double>(options.data_parallel.compression)};
 }
 
@@ -43,6 +44,7 @@ inline train::ContextOptions unusual_options() {
           .data_parallel = {.first_bucket_bytes = 4096,
                             .bucket_bytes = 65'536,
                             .find_unused_parameters = true,
+                            .broadcast_buffers = false,
                             .compression = train::GradientCompression::BFloat16},
           .zero = {.stage = 1},
           .mixed_precision = {.type = train::MixedPrecision::Type::Float16,
@@ -76,8 +78,9 @@ inline Metrics seen_options(train::Context& context) {
           {"loss scale", greatest[9]},
           {"master weights", greatest[10]},
           {"learning rates", greatest[11]},
-          {"compression", greatest[12]},
-          {"threads of LibTorch", greatest[13]},
+          {"broadcast buffers", greatest[12]},
+          {"compression", greatest[13]},
+          {"threads of LibTorch", greatest[14]},
           {"ranks", context.world_size()},
           {"differ", least != greatest}};
 }

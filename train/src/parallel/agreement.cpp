@@ -37,6 +37,7 @@ std::string describe(const ModelLayout& model, const DataParallelOptions& option
                         buckets[i]);
   return text +
          fmt::format("option\tfind_unused_parameters is {}\n", options.find_unused_parameters) +
+         fmt::format("option\tbroadcast_buffers is {}\n", options.broadcast_buffers) +
          fmt::format("option\tcompression is {}\n", static_cast<int>(options.compression));
 }
 

@@ -87,8 +87,9 @@ class Context {
   /// that was changed (parameters unfrozen, another type) is prepared again after zero_grad(); it
   /// keeps its place in checkpoints, and nothing is loaded. Until then backward() throws
   /// std::logic_error, naming the first parameter whose gradient would not be averaged. A gradient
-  /// that is undefined counts as zero. Buffers (running means) are not synchronized afterwards:
-  /// each rank's follow its own batches.
+  /// that is undefined counts as zero. Buffers (running means), of a model with trained
+  /// parameters, are rank 0's again after each backward that averages, unless
+  /// DataParallelOptions::broadcast_buffers says otherwise.
   template <class M>
   requires(!detail::OptimizerLike<M>) M prepare(M model) {
     prepare_module(detail::module_of(model));

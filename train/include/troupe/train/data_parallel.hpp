@@ -25,6 +25,10 @@ struct DataParallelOptions {
   /// error that names them. true: this rank adds zero to their average, and parameters that no rank
   /// used keep the gradient that they had; this costs one small all-reduce for each backward.
   bool find_unused_parameters = false;
+  /// Each backward that averages ends with rank 0's buffers (running means, ...) on all ranks, in
+  /// one broadcast, and so all ranks evaluate the same model. false: a rank's buffers follow its
+  /// own batches.
+  bool broadcast_buffers = true;
   GradientCompression compression = GradientCompression::None;
 };
 

@@ -212,6 +212,7 @@ void Reducer::follow_order(Communicator& control) {
 void Reducer::make_alike(Communicator& control) {
   try {
     follow_order(control);
+    if (model_buffers_) model_buffers_->broadcast(communicator_, 0);
   } catch (const std::exception& failed) {
     // It may have been thrown beside a collective, for which the others wait.
     communicator_.abort(failed.what());

@@ -17,6 +17,7 @@
 
 #include "collective/background_reductions.hpp"
 #include "parallel/averaging/gradient_buffer.hpp"
+#include "parallel/averaging/model_buffers.hpp"
 #include "parallel/averaging/reduction_queue.hpp"
 #include "parallel/buckets.hpp"
 #include "zero/gradient_shard.hpp"
@@ -77,6 +78,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   /// false: backward leaves the gradients of this rank as they are, until one with true averages
   /// them.
   void set_synchronized(bool on) { synchronized_ = on; }
+  /// Those that are the same on all ranks after each backward that averages.
+  void set_buffers(ModelBuffers buffers) { model_buffers_.emplace(std::move(buffers)); }
 
   /// Of each bucket; empty with Keeps::All.
   std::vector<std::shared_ptr<GradientShard>> shards() const;
@@ -170,6 +173,7 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   std::vector<Parameter> parameters_;
   std::vector<Bucket> buckets_;
   std::vector<Room> rooms_;
+  std::optional<ModelBuffers> model_buffers_;
   bool synchronized_ = true;
   std::optional<std::size_t> most_waiting_ = {};
   bool in_backward_ = false;
