@@ -22,6 +22,7 @@
 #include "prepared/checkpoint_share.hpp"
 #include "prepared/communicators_on_demand.hpp"
 #include "prepared/context_rank.hpp"
+#include "prepared/joined_step.hpp"
 #include "prepared/learning_rates.hpp"
 #include "prepared/models.hpp"
 #include "prepared/optimizers.hpp"
@@ -66,6 +67,8 @@ struct Context::Impl {
   int epoch = -1;
   bool stopped = false;
   bool has_said_batch = false;
+  bool is_in_join = false;
+  std::int32_t joined_loops = 0;  // that were begun
   CommunicatorsOnDemand communicators{here, "context"};
   CommunicatorsOnDemand for_parameters{here, "context parameters"};
   // Those that are pointers are there from begin() on.
@@ -220,6 +223,31 @@ Loader Context::loader(const Dataset& data, std::int64_t batch, int epoch,
   loader.epoch_ = epoch;
   loader.teller_ = impl_->teller;
   return loader;
+}
+
+bool Context::repeats_batch() const { return !impl_->models->share().counts; }
+
+detail::JoinedSteps::JoinedSteps(Context& context) : context_(context) {
+  if (std::exchange(context_.impl_->is_in_join, true))
+    throw std::logic_error(
+        "a loop of ctx.join() inside of another one: end the first one before the second begins");
+  loop_ = context_.impl_->joined_loops++;
+}
+
+detail::JoinedSteps::~JoinedSteps() {
+  context_.impl_->is_in_join = false;
+  context_.impl_->models->set_share({});
+}
+
+bool detail::JoinedSteps::begin(bool has_batch, bool can_repeat) {
+  auto& impl = *context_.impl_;
+  if (impl.here.world_size() == 1) return has_batch;
+  impl.models->meet();
+  const auto brings = has_batch ? Brings::Batch : can_repeat ? Brings::Repeat : Brings::Nothing;
+  const auto share = begin_joined_step(impl.communicators.control(),
+                                       {.loop = loop_, .step = steps_++, .brings = brings});
+  impl.models->set_share(share.value_or(BatchShare{}));
+  return share.has_value();
 }
 
 void Context::effective_batch(std::int64_t rows) {

@@ -2,6 +2,7 @@
 
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/context.hpp>
+#include <troupe/train/data/join.hpp>
 #include <troupe/train/data/loader.hpp>
 #include <troupe/train/data/sampler.hpp>
 #include <troupe/train/data_parallel.hpp>

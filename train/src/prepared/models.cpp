@@ -110,6 +110,7 @@ void PreparedModels::average_gradients(Prepared& prepared, const torch::nn::Modu
   prepared.reducer = Reducer::make(queue_, communicators_.device(), std::move(model.trained),
                                    options.data_parallel, keeps);
   prepared.reducer->set_synchronized(unsynchronized_ == 0);
+  prepared.reducer->set_share(share_);
   if (options.data_parallel.broadcast_buffers)
     prepared.reducer->set_buffers(ModelBuffers(model.buffers, here_.device));
   // A rank that waits must not be waited for in backward, as with stage 3, and where a bucket may

@@ -10,6 +10,7 @@
 #include "checkpoint/restoring/restoring.hpp"
 #include "parallel/averaging/reducer.hpp"
 #include "parallel/averaging/reduction_queue.hpp"
+#include "parallel/batch_share.hpp"
 #include "parallel/buckets.hpp"
 #include "parallel/parameter_names.hpp"
 #include "parallel/parameter_watch.hpp"
@@ -70,6 +71,9 @@ class PreparedModels {
   std::shared_ptr<void> hold(const torch::nn::Module& module);
   /// `guards`: of Context::no_sync(), that have begun; negative: that have ended.
   void count_unsynchronized(int guards);
+  /// What this rank's batches count for from here on, in all models.
+  void set_share(const BatchShare& share) { *share_ = share; }
+  const BatchShare& share() const { return *share_; }
 
   /// Of all models so far, also of those that have ended.
   const ModelSize& size() const { return size_; }
@@ -111,6 +115,7 @@ class PreparedModels {
   std::vector<Prepared> models_;           // end before the queue
   ModelSize size_ = {};
   int unsynchronized_ = 0;  // guards of no_sync() that live
+  const std::shared_ptr<BatchShare> share_ = std::make_shared<BatchShare>();
   bool has_warned_ = false;
   const std::unique_ptr<InitialMasters> masters_;
 };

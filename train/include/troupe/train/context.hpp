@@ -15,6 +15,7 @@
 #include <troupe/train/checkpoint.hpp>
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/context_options.hpp>
+#include <troupe/train/data/join.hpp>
 #include <troupe/train/data/loader.hpp>
 #include <troupe/train/data/sampler.hpp>
 #include <troupe/train/model_handle.hpp>
@@ -219,6 +220,26 @@ class Context {
   Loader loader(const Dataset& data, std::int64_t batch, int epoch,
                 SamplerOptions options = {}) const;
 
+  /// `for (auto& batch : ctx.join(batches))`: for ranks that have different numbers of batches, of
+  /// which the rank with the most decides how many steps all make. A rank whose batches have ended
+  /// goes through its last one again, and so takes part in all collectives of the step; the
+  /// gradients of such a batch count as zero, in averages over all ranks. What PyTorch's Join does,
+  /// with any optimizer and stage of ZeRO, and with clipping, float16 and schedules as they are.
+  ///
+  /// `batches`: anything that a range-based `for` takes, whose values can be copied. A collective:
+  /// each step begins with a small all-gather. Throws std::invalid_argument on every rank where a
+  /// rank has no batch at all and another has one, and std::logic_error inside of another such
+  /// loop, and on every rank where some are in another loop or step of it. Where the loop is left
+  /// before its end, all ranks leave it after the same step. backward() of a batch is called in the
+  /// step of the batch. Buffers are those of the first rank whose batch counts.
+  template <class Batches>
+  Joined<Batches> join(Batches&& batches) {
+    return {*this, std::forward<Batches>(batches)};
+  }
+  /// Whether the batch at hand, in a loop of join(), is one that this rank goes through again: what
+  /// the program adds up itself, such as losses, leaves it out.
+  bool repeats_batch() const;
+
   /// For the run's progress bar (ShowProgress), where the steps are no batches of loader(): tells on
   /// rank 0 that `done` of `total` steps are done, of this epoch where there are epochs(); `total`
   /// 0: it is not known. Called after each step or less often, and first with what is done as the
@@ -271,6 +292,7 @@ class Context {
   /// gets what train::plan() advises for the context's models. Called where the function of a run
   /// has thrown.
   friend void add_advice(Context& context) noexcept;
+  friend class detail::JoinedSteps;
   /// Of what the function of a run has returned on every rank: a model of ZeroOptions::stage 3,
   /// which could not be used after its context, is replaced by one with all values on rank 0.
   template <ReturnableModel M>

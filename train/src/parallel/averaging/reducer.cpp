@@ -57,7 +57,8 @@ class Reducer::Hook final : public torch::autograd::FunctionPostHook {
   std::size_t index_;
 };
 
-/// Runs before a gradient is accumulated, and, unlike a hook of the tensor, only then.
+/// Runs before a gradient is accumulated, and, unlike a hook of the tensor, only then. The gradient
+/// of a batch that does not count is undefined, which counts as zero.
 class Reducer::HookBefore final : public torch::autograd::FunctionPreHook {
  public:
   HookBefore(std::weak_ptr<Reducer> reducer, std::size_t index)
@@ -65,7 +66,9 @@ class Reducer::HookBefore final : public torch::autograd::FunctionPreHook {
   torch::autograd::variable_list operator()(
       const torch::autograd::variable_list& gradients) override {
     auto reducer = reducer_.lock();
-    if (reducer && gradients.at(0).defined()) reducer->before_gradient(index_);
+    if (!reducer) return gradients;
+    if (!reducer->share_->counts) return torch::autograd::variable_list(gradients.size());
+    if (gradients.at(0).defined()) reducer->before_gradient(index_);
     return gradients;
   }
 
@@ -212,7 +215,7 @@ void Reducer::follow_order(Communicator& control) {
 void Reducer::make_alike(Communicator& control) {
   try {
     follow_order(control);
-    if (model_buffers_) model_buffers_->broadcast(communicator_, 0);
+    if (model_buffers_) model_buffers_->broadcast(communicator_, share_->first);
   } catch (const std::exception& failed) {
     // It may have been thrown beside a collective, for which the others wait.
     communicator_.abort(failed.what());

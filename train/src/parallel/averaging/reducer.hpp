@@ -19,6 +19,7 @@
 #include "parallel/averaging/gradient_buffer.hpp"
 #include "parallel/averaging/model_buffers.hpp"
 #include "parallel/averaging/reduction_queue.hpp"
+#include "parallel/batch_share.hpp"
 #include "parallel/buckets.hpp"
 #include "zero/gradient_shard.hpp"
 
@@ -78,6 +79,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   /// false: backward leaves the gradients of this rank as they are, until one with true averages
   /// them.
   void set_synchronized(bool on) { synchronized_ = on; }
+  /// What the gradients of each backward count for, also of one that does not average.
+  void set_share(std::shared_ptr<const BatchShare> share) { share_ = std::move(share); }
   /// Those that are the same on all ranks after each backward that averages.
   void set_buffers(ModelBuffers buffers) { model_buffers_.emplace(std::move(buffers)); }
 
@@ -173,6 +176,7 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   std::vector<Parameter> parameters_;
   std::vector<Bucket> buckets_;
   std::vector<Room> rooms_;
+  std::shared_ptr<const BatchShare> share_ = std::make_shared<BatchShare>();
   std::optional<ModelBuffers> model_buffers_;
   bool synchronized_ = true;
   std::optional<std::size_t> most_waiting_ = {};
