@@ -71,6 +71,7 @@ struct Context::Impl {
   std::int32_t joined_loops = 0;  // that were begun
   CommunicatorsOnDemand communicators{here, "context"};
   CommunicatorsOnDemand for_parameters{here, "context parameters"};
+  CommunicatorsOnDemand for_statistics{here, "context statistics"};
   // Those that are pointers are there from begin() on.
   std::unique_ptr<Restoring> restoring;  // nullptr: the run does not continue from a checkpoint
   std::unique_ptr<PreparedModels> models;
@@ -93,8 +94,8 @@ void Context::Impl::begin() {
   here.device = device_of_rank(here.member.gang().local_rank());
   if (const int threads = threads_of(here.options); threads > 0) at::set_num_threads(threads);
   if (!here.member.restore_from().empty()) restore(scaler.get());
-  models = std::make_unique<PreparedModels>(here, communicators, for_parameters, restoring.get(),
-                                            std::move(masters));
+  models = std::make_unique<PreparedModels>(here, communicators, for_parameters, for_statistics,
+                                            restoring.get(), std::move(masters));
   optimizers = std::make_unique<PreparedOptimizers>(here, communicators, *models, restoring.get(),
                                                     std::move(scaler));
 }
@@ -120,6 +121,7 @@ void Context::Impl::leave() {
   if (thrown) {
     communicators.abort(kThrown);
     for_parameters.abort(kThrown);
+    for_statistics.abort(kThrown);
     saver.abort(kThrown);
   }
   try {
@@ -132,6 +134,7 @@ void Context::Impl::leave() {
                            : "has finished before it made the communicator";
   communicators.decline(why);
   if (here.options.zero.stage == 3) for_parameters.decline(why);
+  for_statistics.decline(why);
   saver.decline(why);
 }
 

@@ -10,6 +10,8 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
 
+#include <troupe/train/layers/sync_batch_norm.hpp>
+
 #include "precision/scalar_type.hpp"
 
 namespace troupe::train {
@@ -18,7 +20,7 @@ namespace {
 bool normalizes_batches(const torch::nn::Module& module) {
   using namespace torch::nn;
   return module.as<BatchNorm1dImpl>() != nullptr || module.as<BatchNorm2dImpl>() != nullptr ||
-         module.as<BatchNorm3dImpl>() != nullptr;
+         module.as<BatchNorm3dImpl>() != nullptr || module.as<SyncBatchNormImpl>() != nullptr;
 }
 
 }  // namespace

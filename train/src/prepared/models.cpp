@@ -30,11 +30,13 @@ std::vector<std::shared_ptr<Flat>> values_of(const CutModel& cut) {
 }  // namespace
 
 PreparedModels::PreparedModels(const ContextRank& here, CommunicatorsOnDemand& communicators,
-                               CommunicatorsOnDemand& for_parameters, Restoring* restoring,
+                               CommunicatorsOnDemand& for_parameters,
+                               CommunicatorsOnDemand& for_statistics, Restoring* restoring,
                                std::unique_ptr<InitialMasters> masters)
     : here_(here),
       communicators_(communicators),
       for_parameters_(for_parameters),
+      for_statistics_(for_statistics),
       restoring_(restoring),
       masters_(std::move(masters)) {}
 
@@ -59,6 +61,7 @@ void PreparedModels::prepare(std::shared_ptr<torch::nn::Module> module) {
     restoring_->load_model(*module, models_.size());
   Prepared prepared{.module = module};
   make_alike(*module);
+  connect_statistics(*module);
   average_gradients(prepared, *module);
   if (known != models_.end())
     *known = std::move(prepared);
@@ -93,6 +96,18 @@ void PreparedModels::make_alike(torch::nn::Module& module) {
   if (!cuts_values()) module.to(here_.device);
 }
 
+/// The communicators of the statistics are made where all ranks have models that are alike.
+void PreparedModels::connect_statistics(torch::nn::Module& module) {
+  if (!has_sync_batch_norm(module)) return;
+  if (!statistics_ && here_.world_size() > 1) {
+    statistics_ = std::make_shared<BatchStatistics>(for_statistics_.device(), here_.device, share_);
+    for (auto& model : models_) {
+      if (model.reducer) model.reducer->set_most_waiting(std::nullopt);
+    }
+  }
+  share_statistics(module, statistics_);
+}
+
 void PreparedModels::average_gradients(Prepared& prepared, const torch::nn::Module& module) {
   if (here_.world_size() == 1) return;
   auto model = layout_of(module);
@@ -101,6 +116,12 @@ void PreparedModels::average_gradients(Prepared& prepared, const torch::nn::Modu
   if (cuts) refuse_shared(model.trained, cut_models_but(module));
   if (!queue_ && !model.trained.empty())
     queue_ = std::make_shared<ReductionQueue>(communicators_.control());
+  if (queue_ && statistics_) {
+    queue_->set_at_exception([weak = std::weak_ptr(statistics_)] {
+      if (const auto statistics = weak.lock())
+        statistics->abort("an exception has left backward() on this rank");
+    });
+  }
   // A hook is lost where its parameter comes to another device.
   if (cuts) cut(prepared, model.trained);
   prepared.watch = std::make_unique<ParameterWatch>(std::move(model.parameters));
@@ -113,9 +134,9 @@ void PreparedModels::average_gradients(Prepared& prepared, const torch::nn::Modu
   prepared.reducer->set_share(share_);
   if (options.data_parallel.broadcast_buffers)
     prepared.reducer->set_buffers(ModelBuffers(model.buffers, here_.device));
-  // A rank that waits must not be waited for in backward, as with stage 3, and where a bucket may
-  // be full at its end alone.
-  if (cuts && !cuts_values() && !options.data_parallel.find_unused_parameters)
+  // A rank that waits must not be waited for in backward, as with stage 3 and SyncBatchNorm, also
+  // of another model, and where a bucket may be full at its end alone.
+  if (cuts && !cuts_values() && !statistics_ && !options.data_parallel.find_unused_parameters)
     prepared.reducer->set_most_waiting(kMostWaiting);
   auto shards = prepared.reducer->shards();
   TORCH_INTERNAL_ASSERT(shards.size() == prepared.cut.size(), "values and gradients are cut alike");

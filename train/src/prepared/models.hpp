@@ -8,6 +8,7 @@
 #include <troupe/train/plan.hpp>
 
 #include "checkpoint/restoring/restoring.hpp"
+#include "normalization/batch_statistics.hpp"
 #include "parallel/averaging/reducer.hpp"
 #include "parallel/averaging/reduction_queue.hpp"
 #include "parallel/batch_share.hpp"
@@ -32,8 +33,8 @@ namespace troupe::train {
 /// The program owns the models, which may end before the context or after it. This class owns of
 /// each model the Reducer and the ParameterWatch, shares the buckets into which ZeRO cuts the
 /// model, and owns what all models have in common: the ReductionQueue, with ZeRO's stage 3 the
-/// Gathering, and with master weights the values that the parameters had before they became
-/// smaller.
+/// Gathering, with layers SyncBatchNorm the BatchStatistics, which these hold weakly, and with
+/// master weights the values that the parameters had before they became smaller.
 ///
 /// 1. A model that is prepared after n others loads model n of the checkpoint from which the run
 ///    continues. A model that is prepared again keeps its place, and nothing is loaded.
@@ -50,11 +51,12 @@ namespace troupe::train {
 class PreparedModels {
  public:
   /// `for_parameters`: parameters of stage 3 come while gradients are averaged, and so by
-  /// communicators of their own. `restoring`: nullptr where the run does not continue from a
-  /// checkpoint. `masters`: nullptr without master weights.
+  /// communicators of their own, and so do the statistics of SyncBatchNorm, by `for_statistics`.
+  /// `restoring`: nullptr where the run does not continue from a checkpoint. `masters`: nullptr
+  /// without master weights.
   PreparedModels(const ContextRank& here, CommunicatorsOnDemand& communicators,
-                 CommunicatorsOnDemand& for_parameters, Restoring* restoring,
-                 std::unique_ptr<InitialMasters> masters);
+                 CommunicatorsOnDemand& for_parameters, CommunicatorsOnDemand& for_statistics,
+                 Restoring* restoring, std::unique_ptr<InitialMasters> masters);
   ~PreparedModels();
   PreparedModels(const PreparedModels&) = delete;
   PreparedModels& operator=(const PreparedModels&) = delete;
@@ -100,6 +102,7 @@ class PreparedModels {
   bool cuts_values() const;
   void warn_of_one_rank();
   void make_alike(torch::nn::Module& module);
+  void connect_statistics(torch::nn::Module& module);
   void average_gradients(Prepared& prepared, const torch::nn::Module& module);
   void cut(Prepared& prepared, const std::vector<NamedTensor>& trained);
   void make_gathering();
@@ -109,13 +112,15 @@ class PreparedModels {
   const ContextRank& here_;
   CommunicatorsOnDemand& communicators_;
   CommunicatorsOnDemand& for_parameters_;
+  CommunicatorsOnDemand& for_statistics_;
   Restoring* const restoring_;
   std::shared_ptr<ReductionQueue> queue_;  // with several ranks, from the first trained model on
   std::shared_ptr<Gathering> gathering_;   // the queue tells it of ends
-  std::vector<Prepared> models_;           // end before the queue
+  const std::shared_ptr<BatchShare> share_ = std::make_shared<BatchShare>();
+  std::shared_ptr<BatchStatistics> statistics_;  // from the first model on that has a SyncBatchNorm
+  std::vector<Prepared> models_;                 // end before the queue
   ModelSize size_ = {};
   int unsynchronized_ = 0;  // guards of no_sync() that live
-  const std::shared_ptr<BatchShare> share_ = std::make_shared<BatchShare>();
   bool has_warned_ = false;
   const std::unique_ptr<InitialMasters> masters_;
 };

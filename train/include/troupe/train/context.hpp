@@ -45,7 +45,8 @@ concept OptimizerLike = std::is_base_of_v<torch::optim::Optimizer, T>;
 /// collective: every rank calls them, in the same order. They throw GangBroken when another rank
 /// died or failed, and TimedOut, naming the missing ranks. If a trainable throws, or returns
 /// (`host`) while others wait for it, their collectives end with an error that names its rank. With
-/// ZeroOptions::stage 3 operators that use a parameter throw the same.
+/// ZeroOptions::stage 3 operators that use a parameter throw the same, and so does forward() of a
+/// model with a SyncBatchNorm.
 ///
 /// An exception that leaves backward() on one rank makes backward() fail on all ranks: the others
 /// get GangBroken, which names the rank. Ranks that catch it may continue with the next step after

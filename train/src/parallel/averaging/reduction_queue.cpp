@@ -222,6 +222,7 @@ void ReductionQueue::close() {
 
 void ReductionQueue::abandon() noexcept {
   try {
+    if (at_exception_) at_exception_();
     close_with(std::make_exception_ptr(std::runtime_error("")));
   } catch (...) {
     // Its caller is on the way out with the exception that left the backward.

@@ -99,6 +99,11 @@ class ReductionQueue {
   /// Called once for each backward, when it has ended on this rank, well or not, and before what
   /// the ranks then do; on the thread of close() or abandon(). What it throws fails the backward.
   void set_at_end(std::function<void()> at_end) { at_end_ = std::move(at_end); }
+  /// Called before that where an exception has left the backward: ends what other ranks may wait
+  /// for in theirs, and does not throw.
+  void set_at_exception(std::function<void()> at_exception) {
+    at_exception_ = std::move(at_exception);
+  }
 
   /// A model's first gradient has come. -> whether it is the first model of this backward, whose
   /// caller sees to it that close() or abandon() is called.
@@ -152,6 +157,7 @@ class ReductionQueue {
 
   Communicator& control_;
   std::function<void()> at_end_;
+  std::function<void()> at_exception_;
   std::mutex mutex_;  // guards what follows: shared by autograd's threads and the queue's own
   std::condition_variable changed_;
   std::vector<Model> models_;
