@@ -333,6 +333,30 @@ TEST_CASE("a later run of a gang sees the same gang, and keys of its own", "[api
   CHECK(table->rendezvous.get("run 3/key", std::chrono::milliseconds(0)) == "third");
 }
 
+TEST_CASE("a report leaves nothing behind in the rendezvous of its gang", "[api][trainable]") {
+  constexpr int kReports = 2'000;
+  const std::uint32_t run = GENERATE(1, 2);
+  const auto table = std::make_shared<fake::GangTable>();
+  fake::GangOfThreads first(table, 0, 2), second(table, 1, 2);
+  TrialSession judged(first, {}, run), waits(second, {}, run);
+  const auto reports = [](Member& member) {
+    for (int i = 0; i < kReports; ++i) member.report({}, "");
+  };
+  judged.start("body", reports);
+  waits.start("body", reports);
+  auto event = judged.next(std::nullopt);
+  std::size_t names = 0;
+  for (int i = 0; i < kReports; ++i) {
+    REQUIRE(event.kind == Kind::Report);
+    if (i == 1) names = table->rendezvous.names();
+    event = judged.next(Verdict::Continue);
+  }
+  CHECK(event.kind == Kind::Finished);
+  waits.finish();
+  CHECK(names > 0);
+  CHECK(table->rendezvous.names() == names);
+}
+
 TEST_CASE("a verdict that is missing, or that nobody waits for, is a mistake of the caller",
           "[api][trainable]") {
   fake::GangOfThreads context(std::make_shared<fake::GangTable>(), 0, 1);

@@ -1,9 +1,11 @@
 #include "gangs/rank_context.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -53,6 +55,21 @@ TEST_CASE("a wait whose time was over on rank 0 first has timed out", "[runtime]
   CHECK_THROWS_AS(rank_that_is_answered(same_words)->get("key", 5ms), Refused);
   const Failure refusal{.kind = Failure::Kind::Refused, .message = "it holds too many keys"};
   CHECK_THROWS_AS(rank_that_is_answered(refusal)->get("key", 5ms), Refused);
+}
+
+TEST_CASE("a counter of a rank is one key of the table that rank 0 keeps, however far it is",
+          "[runtime][gang]") {
+  RendezvousTable table;
+  const auto place = std::make_shared<const Address>();
+  RankContext rank(1_gang, 0, {{.process = place}},
+                   [&](RendezvousRequest request, std::function<void(Outcome)> done) {
+                     table.ask(1_gang, std::move(request), std::move(done), {});
+                   });
+  for (std::uint64_t count = 1; count <= 1'000; ++count) {
+    rank.advance("counter", count, "note");
+    REQUIRE(rank.await("counter", count, 5s) == "note");
+  }
+  CHECK(table.keys(1_gang) == 1);
 }
 
 TEST_CASE("who hears of the end of rank 0 from its connection finds the gang broken",

@@ -126,29 +126,6 @@ TEST_CASE("a rank of a trainable's gang says where it is", "[runtime][session][t
   CHECK(ranks.rank(1).call<&Worker::node>().get(kGuard) == 1);
 }
 
-// A report is several wake-ups of other processes, each of which waits for its turn on a processor
-// where others compute: beside two that do, this takes many minutes in place of 16 seconds.
-TEST_CASE("a run may report more often than its rendezvous has room for keys",
-          "[runtime][session][trainable][alone]") {
-  auto cluster = init({.cpus = 2});
-  const auto ranks =
-      gang<Worker>({.size = 2, .each = {.cpus = 0.5}}, Config{.value = 1}, RunInfo{});
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr std::uint64_t kReports = 2'000;  // ten seconds there become minutes
-#else
-  constexpr std::uint64_t kReports = 101'000;
-#endif
-  TrialRun<hand_over> run(ranks);
-  std::uint64_t reports = 0;
-  auto event = run.wait();
-  for (; event.kind == Kind::Report; event = run.wait()) {
-    run.answer(++reports == kReports ? Verdict::Stop : Verdict::Continue);
-  }
-  CHECK(reports == kReports);
-  CHECK(event.stopped);
-  CHECK(run.result() == 1);
-}
-
 TEST_CASE("what a trainable passes on of others is its own failure",
           "[runtime][session][trainable]") {
   using What = Failure::Kind;
