@@ -23,9 +23,7 @@
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
 #include "support/zero_training.hpp"
-#include "zero/flat.hpp"
 #include "zero/gathering/gathering.hpp"
-#include "zero/gathering/lent_memory.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
@@ -84,104 +82,7 @@ struct ManyLayersImpl : torch::nn::Module {
 };
 TORCH_MODULE(ManyLayers);
 
-/// Of two ranks, the other of which is gone.
-struct Broken final : Communicator {
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  std::string_view name() const override { return "broken"; }
-  void barrier() override { fail(); }
-  void abort(std::string_view) override {}
-
- private:
-  [[noreturn]] static void fail() { throw std::runtime_error("rank 1 is gone"); }
-  void do_all_reduce(void*, std::size_t, DataType, ReduceOp) override { fail(); }
-  void do_broadcast(void*, std::size_t, DataType, int) override { fail(); }
-  void do_all_gather(const void*, void*, std::size_t, DataType) override { fail(); }
-  void do_all_gather_parts(const void*, void*, std::span<const std::size_t>, DataType) override {
-    fail();
-  }
-  void do_reduce(const void*, void*, std::size_t, DataType, ReduceOp, int) override { fail(); }
-  void do_gather(const void*, void*, std::size_t, DataType, int) override { fail(); }
-  void do_scatter(const void*, void*, std::size_t, DataType, int) override { fail(); }
-  void do_reduce_scatter(const void*, void*, std::size_t, DataType, ReduceOp) override { fail(); }
-  void do_all_to_all(const void*, void*, std::size_t, DataType) override { fail(); }
-  void do_send(const void*, std::size_t, DataType, int) override { fail(); }
-  void do_recv(void*, std::size_t, DataType, int) override { fail(); }
-  std::unique_ptr<Communicator> do_split(int, int) override { fail(); }
-};
-
-/// An owner that notes what it is told.
-struct Told final : MemoryOwner {
-  void before_use() override {
-    if (lent != nullptr) lent->take();
-    ++before;
-  }
-  void after_use() noexcept override { ++after; }
-  LentMemory* lent = nullptr;
-  int before = 0, after = 0;
-};
-
 }  // namespace
-
-TEST_CASE("memory that is lent is told of by every operator that uses it", "[train][zero][lent]") {
-  CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext&) {
-          const auto flat = torch::arange(6, torch::kFloat64);
-          LentMemory lent(flat);
-          const auto view = lent.view(2, torch::empty({2, 2}, torch::kFloat64));
-          expect(view.sum().item<double>() == 2 + 3 + 4 + 5, "nobody is told without an owner");
-          auto owner = std::make_shared<Told>();
-          owner->lent = &lent;
-          lent.set_owner(owner);
-          const auto turned = view.t();
-          lent.give_back();
-          expect(!lent.is_there() && view.storage().nbytes() == 0, "it was given back");
-          bool has_failed = false;
-          try {
-            view.data_ptr<double>();
-          } catch (const std::exception& error) {
-            has_failed = std::string(error.what()).find("not allocated yet") != std::string::npos;
-          }
-          expect(has_failed, "there is none to be read without an operator");
-          const int before = owner->before;
-          const auto twice = torch::stack({turned, torch::ones({2, 2}, torch::kFloat64)});
-          expect(lent.is_there() && owner->before > before, "a list, and a view, tell the owner");
-          expect(owner->before == owner->after, "of the end, too");
-          const int then = owner->before;
-          twice.sum();
-          expect(owner->before == then, "what was made of it does not");
-          owner.reset();
-          expect(view.sum().defined(), "memory that is there is used without an owner");
-          lent.give_back();
-          has_failed = false;
-          try {
-            view.sum();
-          } catch (const std::logic_error& error) {
-            has_failed = std::string(error.what()).find("Context that brings them has ended") !=
-                         std::string::npos;
-          }
-          expect(has_failed, "memory that is not there is an error without one");
-        })) == "");
-}
-
-TEST_CASE("a buffer whose parts do not come is not taken for values", "[train][zero][flat]") {
-  CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext&) {
-          const auto parameter = torch::arange(300, torch::kFloat64);
-          Flat flat({{"weight", parameter}}, 0, 2, Flat::Holds::Part);
-          flat.release();
-          Broken communicator;
-          bool has_failed = false;
-          try {
-            flat.gather(communicator);
-          } catch (const std::runtime_error&) {
-            has_failed = true;
-          }
-          expect(has_failed && !flat.is_whole(), "it is not here");
-          flat.begin_update();
-          const auto own = flat.piece_tensors().front();
-          expect(torch::equal(own, torch::arange(own.numel(), torch::kFloat64)),
-                 "the rank has its part as it was");
-        })) == "");
-}
 
 TEST_CASE("a rank keeps its part of the parameters alone, and two buffers while they are used (2)",
           "[train][zero][parameters]") {
