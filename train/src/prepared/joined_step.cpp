@@ -1,24 +1,15 @@
 #include "prepared/joined_step.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <stdexcept>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "collective/gather_all.hpp"
+
 namespace troupe::train {
 namespace {
-
-std::vector<JoinedStep> gather_steps(Communicator& control, const JoinedStep& own) {
-  const std::vector<std::int32_t> words{own.loop, own.step, static_cast<std::int32_t>(own.brings)};
-  std::vector<std::int32_t> all(words.size() * static_cast<std::size_t>(control.size()));
-  control.all_gather(words.data(), all.data(), words.size(), DataType::Int32);
-  std::vector<JoinedStep> steps;
-  for (auto at = all.begin(); at != all.end(); at += 3)
-    steps.push_back({.loop = at[0], .step = at[1], .brings = static_cast<Brings>(at[2])});
-  return steps;
-}
 
 void check_same_step(const std::vector<JoinedStep>& ranks) {
   const auto& first = ranks.front();
@@ -41,7 +32,7 @@ std::optional<int> first_that_brings(Brings what, const std::vector<JoinedStep>&
 }  // namespace
 
 std::optional<BatchShare> begin_joined_step(Communicator& control, const JoinedStep& own) {
-  const auto ranks = gather_steps(control, own);
+  const auto ranks = gather_all(control, own);
   check_same_step(ranks);
   const auto first = first_that_brings(Brings::Batch, ranks);
   if (!first) return std::nullopt;

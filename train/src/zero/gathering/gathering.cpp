@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "collective/gather_all.hpp"
+
 namespace troupe::train {
 namespace {
 
@@ -132,7 +134,7 @@ void Gathering::give_back_oldest() {
 
 /// -> whether no rank needed one.
 bool Gathering::round(std::int64_t needed) {
-  const auto requests = exchange(needed);
+  const auto requests = gather_all(control_, Request{.needed = needed, .steps = steps()});
   for (std::size_t rank = 1; rank < requests.size(); ++rank) {
     if (requests[rank].steps == requests[0].steps) continue;
     throw std::logic_error(fmt::format(
@@ -170,16 +172,6 @@ void Gathering::gather(Flat& flat) {
     communicator_.abort(failed.what());
     throw;
   }
-}
-
-std::vector<Gathering::Request> Gathering::exchange(std::int64_t needed) {
-  const std::vector<std::int64_t> own{needed, steps()};
-  std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(control_.size()));
-  control_.all_gather(own.data(), all.data(), own.size(), DataType::Int64);
-  std::vector<Request> requests;
-  for (std::size_t at = 0; at < all.size(); at += own.size())
-    requests.push_back({.needed = all[at], .steps = all[at + 1]});
-  return requests;
 }
 
 /// A number that says how many updates and writes each unit has had.

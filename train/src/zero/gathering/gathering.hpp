@@ -76,7 +76,6 @@ class Gathering {
   void give_back_oldest();
   bool round(std::int64_t needed);
   void gather(Flat& flat);
-  std::vector<Request> exchange(std::int64_t needed);
   std::int64_t steps() const;
 
   Communicator& communicator_;
