@@ -206,8 +206,8 @@ void Flat::move_back() {
 
 void Flat::move_into_place(std::size_t parameter) {
   auto tensor = parameters_[parameter].tensor;
-  versions_gathered_ = kNever;  // no write of the parameter is counted here
-  places_[parameter].copy_(tensor.detach());
+  places_[parameter].copy_(tensor.detach());  // which brings the buffer
+  versions_gathered_ = kNever;                // no write of the parameter is counted here
   tensor.set_data(places_[parameter]);
 }
 
