@@ -33,7 +33,8 @@ inline std::vector<double> numbers_of(const train::ContextOptions& options) {
           options.mixed_precision.master_weights ? 1.0 : 0.0,
           static_cast<double>(options.scale_learning_rates),
           options.data_parallel.broadcast_buffers ? 1.0 : 0.0,
-          static_cast<double>(options.data_parallel.compression)};
+          static_cast<double>(options.data_parallel.compression),
+          options.zero.prefetch ? 1.0 : 0.0};
 }
 
 /// Options of which no field has its default.
@@ -46,7 +47,7 @@ inline train::ContextOptions unusual_options() {
                             .find_unused_parameters = true,
                             .broadcast_buffers = false,
                             .compression = train::GradientCompression::BFloat16},
-          .zero = {.stage = 1},
+          .zero = {.stage = 1, .prefetch = false},
           .mixed_precision = {.type = train::MixedPrecision::Type::Float16,
                               .loss_scale = {.initial = 256,
                                              .window = 12,
@@ -80,7 +81,8 @@ inline Metrics seen_options(train::Context& context) {
           {"learning rates", greatest[11]},
           {"broadcast buffers", greatest[12]},
           {"compression", greatest[13]},
-          {"threads of LibTorch", greatest[14]},
+          {"prefetch", greatest[14]},
+          {"threads of LibTorch", greatest[15]},
           {"ranks", context.world_size()},
           {"differ", least != greatest}};
 }

@@ -22,7 +22,10 @@ namespace {
 /// An owner that brings the memory, and notes what it is told.
 struct Told final : MemoryOwner {
   void before_use() override {
-    if (lent != nullptr) lent->take();
+    if (lent != nullptr && !lent->is_there()) {
+      lent->prepare();
+      lent->take();
+    }
     ++before;
   }
   void after_use() noexcept override { ++after; }

@@ -266,6 +266,23 @@ TEST_CASE("what all ranks write to parameters between two steps stays",
   CHECK(difference(3, writes, ForkedGang::on_one_node(2)) == "");
 }
 
+TEST_CASE("a parameter that the program puts elsewhere before each step trains on",
+          "[train][zero][parameters]") {
+  const auto replaces = [](Context& ctx) {
+    auto net = ctx.prepare(Net(kWidths, 5));
+    auto optimizer = ctx.prepare(sgd(net));
+    for (std::uint64_t i = 0; i < 9; ++i) {
+      for (auto& parameter : net->layers[i / 3]->parameters()) {
+        const torch::NoGradGuard no_grad;
+        parameter.set_data(parameter.detach() * 1);
+      }
+      step(ctx, net, optimizer, i);
+    }
+    return values_of(net);
+  };
+  CHECK(difference(3, replaces, ForkedGang::on_one_node(2)) == "");
+}
+
 TEST_CASE("what one rank writes alone is an error, but under a guard",
           "[train][zero][parameters]") {
   CHECK_THAT(error_of(
@@ -366,6 +383,16 @@ TEST_CASE("parameters that can not come are an error that says why", "[train][ze
                  },
                  3),
              Contains("rank 1 has made other steps") && Contains("all ranks call step() as often"));
+  CHECK_THAT(error_of(
+                 [](Context& ctx) {
+                   const torch::NoGradGuard no_grad;
+                   auto net = ctx.prepare(Net(kWidths, 5));
+                   if (ctx.rank() == 1) ctx.prepare(net);
+                   for (int i = 0; i < 2; ++i) ctx.report({});  // as often as prepare() meets
+                   net->forward(rows(2, kWidths.front(), 1));
+                 },
+                 3),
+             Contains("prepared other models again") && Contains("at the same places"));
   const auto outcomes = ForkedGang::on_one_node(2).run([](GangContext& gang) {
     TestMember member(gang);
     Net net(kWidths, 5);

@@ -10,8 +10,9 @@
 
 namespace troupe::testing {
 
-/// Of rank 0 of two, whose calls all throw as if rank 1 were gone.
-class RefusingCommunicator final : public train::Communicator {
+/// Of rank 0 of two, whose calls all throw as if rank 1 were gone, but for those that a derived
+/// class makes.
+class RefusingCommunicator : public train::Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 2; }
@@ -19,10 +20,11 @@ class RefusingCommunicator final : public train::Communicator {
   void barrier() override { refuse(); }
   void abort(std::string_view) override {}
 
- private:
+ protected:
   using DataType = train::DataType;
   using ReduceOp = train::ReduceOp;
 
+ private:
   [[noreturn]] static void refuse() { throw std::runtime_error("rank 1 is gone"); }
   void do_all_reduce(void*, std::size_t, DataType, ReduceOp) override { refuse(); }
   void do_broadcast(void*, std::size_t, DataType, int) override { refuse(); }

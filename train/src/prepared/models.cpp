@@ -40,7 +40,9 @@ PreparedModels::PreparedModels(const ContextRank& here, CommunicatorsOnDemand& c
       restoring_(restoring),
       masters_(std::move(masters)) {}
 
-PreparedModels::~PreparedModels() = default;
+PreparedModels::~PreparedModels() {
+  if (gathering_) gathering_->end();
+}
 
 void PreparedModels::prepare(std::shared_ptr<torch::nn::Module> module) {
   if (!module) throw std::invalid_argument("prepare: the model is empty");
@@ -163,7 +165,8 @@ void PreparedModels::cut(Prepared& prepared, const std::vector<NamedTensor>& tra
 void PreparedModels::make_gathering() {
   if (gathering_) return;
   auto& device = for_parameters_.device();
-  gathering_ = std::make_shared<Gathering>(device, for_parameters_.control());
+  gathering_ =
+      std::make_shared<Gathering>(device, for_parameters_.control(), here_.options.zero.prefetch);
   queue_->set_at_end([weak = std::weak_ptr(gathering_)] {
     if (const auto gathering = weak.lock()) gathering->meet();
   });

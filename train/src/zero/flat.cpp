@@ -99,13 +99,32 @@ void Flat::gather(Communicator& communicator) {
     keep_own();
     return gather(communicator, own_in_values(), at::empty_like(values_));
   }
-  memory_->take();
+  const auto [in, out, count, type] = begin_gather();
   try {
-    gather(communicator, own_.to(values_.device()), values_);
+    if (count > 0) communicator.all_gather(in, out, count, type);
   } catch (...) {
-    memory_->give_back();  // what is in it are no values
+    end_gather(false);
     throw;
   }
+  end_gather(true);
+}
+
+Flat::AllGather Flat::begin_gather() {
+  const at::NoGradGuard no_grad;
+  auto sent = own_.to(values_.device());
+  finish_writes(sent);  // and with them, what used the memory that is taken now
+  auto* const buffer = memory_->prepare();
+  sent_ = std::move(sent);
+  return {.in = sent_.const_data_ptr(),
+          .out = buffer,
+          .count = static_cast<std::size_t>(sent_.numel()),
+          .type = data_type_of(sent_)};
+}
+
+void Flat::end_gather(bool has_come) {
+  drop_sent();
+  if (!has_come) return memory_->drop_prepared();
+  memory_->take();
   versions_gathered_ = versions();
 }
 
@@ -167,6 +186,7 @@ void Flat::begin_update() {
         "step() while a guard of ctx.gathered() lives, whose parameters would be old then: end the "
         "guard before");
   }
+  TORCH_INTERNAL_ASSERT(!sent_.defined(), "the part of a bucket that is coming is not written to");
   release();
   const at::NoGradGuard no_grad;
   if (masters_.defined()) take_written(masters_, own_);

@@ -30,7 +30,8 @@ class InitialMasters;
 ///   what happens    where the rank holds the whole  where it holds its part
 ///   begin_update    nothing                         gives the buffer back
 ///   end_update      gathers, as all ranks do        nothing: gather() brings the new values
-///   gather          takes the others' parts         takes the buffer, and all parts
+///   gather          takes the others' parts         takes the buffer, and all parts: at once, or
+///                                                   in two halves, begin_gather and end_gather
 ///   release         nothing                         keeps its part as it is, gives the buffer back
 ///
 /// With master weights the pieces are those of a copy of this rank's part, in float32 or in main
@@ -90,6 +91,22 @@ class Flat {
   /// A collective, over the memory of the parameters' device. Values that are here already stay,
   /// and are sent as the program has written them.
   void gather(Communicator& communicator);
+  /// The arguments of Communicator::all_gather.
+  struct AllGather {
+    const void* in;
+    void* out;
+    std::size_t count;
+    DataType type;
+  };
+  /// As gather(), where the rank holds its part and the buffer is not here, but the caller makes
+  /// the collective: takes memory that is to be the buffer, and what is sent, until end_gather().
+  /// Nobody writes to the part meanwhile. Throws what the allocator of the device throws, and then
+  /// has taken nothing.
+  AllGather begin_gather();
+  /// The collective has ended, so that what is sent is no more needed.
+  void drop_sent() { sent_.reset(); }
+  /// The buffer is here, where `has_come` says that the collective has brought it.
+  void end_gather(bool has_come);
   /// Of what was written to parameters outside of an update the rank keeps what is in its part.
   void release();
   /// While there is a holder, the buffer stays, and begin_update() is an error.
@@ -142,6 +159,7 @@ class Flat {
   at::Tensor values_;                   // of all ranks
   std::unique_ptr<LentMemory> memory_;  // of values_, where the rank holds its part
   at::Tensor own_;                      // its part
+  at::Tensor sent_;                     // that part on the device, between the halves of a gather
   at::Tensor masters_;                  // a copy of that part; undefined without master weights
   std::weak_ptr<void> masters_used_;
   std::vector<at::Tensor> places_;

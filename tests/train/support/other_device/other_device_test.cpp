@@ -116,8 +116,10 @@ void expect_same_training(const Options& options, torch::ScalarType type) {
 struct Owner final : train::MemoryOwner {
   explicit Owner(train::LentMemory& memory) : lent(memory) {}
   void before_use() override {
-    lent.take();
     ++uses;
+    if (lent.is_there()) return;
+    lent.prepare();
+    lent.take();
   }
   void after_use() noexcept override {}
   train::LentMemory& lent;

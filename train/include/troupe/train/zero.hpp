@@ -20,6 +20,13 @@ struct ZeroOptions {
   /// the same layers. Frozen parameters stay whole. Context::gathered() is for what needs whole
   /// parameters otherwise. The Context refuses other stages.
   int stage = 0;
+  /// With stage 3: a bucket comes while operators compute with another one, where all ranks use the
+  /// same bucket and expect the same next one, which is the one that came next the last time. What
+  /// is then not used has come for nothing, so that false is faster for a model whose layers take
+  /// turns at random. Costs the memory of one more bucket while operators compute. A rank that has
+  /// not as much lets none come ahead; an operator that needs more afterwards fails, so set false
+  /// where memory is that short.
+  bool prefetch = true;
   /// The optimizer's state and master weights lie in main memory, as do with stages 2 and 3 the
   /// averages of gradients, and the CPU updates them there (Ren et al., "ZeRO-Offload:
   /// Democratizing Billion-Scale Model Training", USENIX ATC 2021, section 4). For stages 1 to 3,

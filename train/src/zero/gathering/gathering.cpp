@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <set>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -38,12 +38,40 @@ class Gathering::Unit final : public MemoryOwner {
 
 /// What a rank says in a round.
 struct Gathering::Request {
-  std::int64_t needed;  // the number of a unit, or kNone
-  std::int64_t steps;   // that the rank has made: as steps() has it
+  std::int64_t needed;    // the number of a unit, or kNone
+  std::int64_t expected;  // the one that the rank will need next, or kNone
+  std::int64_t steps;     // that the rank has made: as steps() has it
 };
 
-Gathering::Gathering(Communicator& communicator, Communicator& control)
-    : communicator_(communicator), control_(control) {}
+/// Memory for the bucket that this rank needs, until its parts have come.
+class Gathering::Taken {
+ public:
+  explicit Taken(Flat& flat) : flat_(flat), call_(flat.begin_gather()) {}
+  ~Taken() {
+    if (!has_come_) flat_.end_gather(false);
+  }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+  /// A collective, after which the bucket is here.
+  void gather(Communicator& communicator) {
+    const auto [in, out, count, type] = call_;
+    if (count > 0) communicator.all_gather(in, out, count, type);
+    has_come_ = true;
+    flat_.end_gather(true);
+  }
+
+ private:
+  Flat& flat_;
+  const Flat::AllGather call_;
+  bool has_come_ = false;
+};
+
+Gathering::Gathering(Communicator& communicator, Communicator& control, bool prefetches)
+    : communicator_(communicator),
+      control_(control),
+      prefetches_{prefetches},
+      prefetch_(communicator) {}
 
 Gathering::~Gathering() = default;
 
@@ -68,7 +96,7 @@ void Gathering::dissolve(const std::vector<std::shared_ptr<Flat>>& flats) {
 
 void Gathering::bring(Flat& flat) {
   auto& unit = unit_of(flat);
-  bring(unit);
+  bring(unit, LooksAhead::No);
   note_used(unit);
 }
 
@@ -101,8 +129,21 @@ void Gathering::release_held(const std::vector<std::shared_ptr<Flat>>& flats) no
 }
 
 void Gathering::meet() {
-  while (!round(kNone)) continue;
+  while (!round(kNone, LooksAhead::No)) continue;
   for (const auto* unit : std::exchange(used_, {})) unit->flat->release();
+  order_.begin_anew();
+}
+
+void Gathering::settle() {
+  prefetch_.wait();
+  prefetch_.drop();
+}
+
+void Gathering::end() noexcept {
+  ended_ = true;
+  prefetch_.stop();
+  used_.clear();
+  units_.clear();
 }
 
 Gathering::Unit& Gathering::unit_of(const Flat& flat) {
@@ -111,17 +152,19 @@ Gathering::Unit& Gathering::unit_of(const Flat& flat) {
 }
 
 void Gathering::use(Unit& unit) {
-  if (!unit.flat->is_whole()) bring(unit);
+  order_.note(unit.number);
+  if (!unit.flat->is_whole()) bring(unit, prefetches_);
   note_used(unit);
 }
 
-void Gathering::bring(Unit& unit) {
+void Gathering::bring(Unit& unit, LooksAhead looks_ahead) {
   std::erase(used_, &unit);
-  round(unit.number);
   give_back_oldest();
+  round(unit.number, looks_ahead);
 }
 
 void Gathering::note_used(Unit& unit) {
+  if (!used_.empty() && used_.back() == &unit) return;
   std::erase(used_, &unit);
   used_.push_back(&unit);
 }
@@ -133,52 +176,116 @@ void Gathering::give_back_oldest() {
 }
 
 /// -> whether no rank needed one.
-bool Gathering::round(std::int64_t needed) {
-  const auto requests = gather_all(control_, Request{.needed = needed, .steps = steps()});
+bool Gathering::round(std::int64_t needed, LooksAhead looks_ahead) {
+  if (ended_) {
+    throw std::logic_error(
+        "parameters of which each rank has a part are needed after their Context has ended: use "
+        "the model and its optimizers while the Context lives");
+  }
+  prefetch_.wait();
+  prefetch_.drop_prepared();  // of a round that threw
+  std::optional<Taken> taken;
+  auto* const flat = flat_of(needed);
+  if (flat != nullptr && flat != prefetch_.come() && !flat->is_whole())
+    or_abort([&] { taken.emplace(*flat); });
+  const Request own{.needed = needed,
+                    .expected = looks_ahead == LooksAhead::Yes ? prepare_next(needed) : kNone,
+                    .steps = steps()};
+  const auto requests = gather_all(control_, own);
+  check_steps(requests);
+  or_abort([&] { serve(own, requests, taken ? &*taken : nullptr); });
+  return std::ranges::all_of(requests, [](const auto& each) { return each.needed == kNone; });
+}
+
+/// What throws may have thrown before a collective, for which the others wait.
+void Gathering::or_abort(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const std::exception& failed) {
+    communicator_.abort(failed.what());
+    if (&control_ != &communicator_) control_.abort(failed.what());
+    throw;
+  }
+}
+
+/// Takes memory for the bucket that this rank will need next, of those that are not here; but not
+/// while what came before for nothing has its memory.
+std::int64_t Gathering::prepare_next(std::int64_t needed) {
+  const auto is_not_here = [&](std::int64_t number) {
+    const auto& unit = units_[static_cast<std::size_t>(number)];
+    return number != needed && unit && !unit->flat->is_whole();
+  };
+  const auto next = order_.next(is_not_here);
+  if (!next) return kNone;
+  const auto* const come = prefetch_.come();
+  if (come != nullptr && come != flat_of(needed) && come != flat_of(*next)) return kNone;
+  return prefetch_.prepare(units_[static_cast<std::size_t>(*next)]->flat) ? *next : kNone;
+}
+
+void Gathering::check_steps(const std::vector<Request>& requests) const {
   for (std::size_t rank = 1; rank < requests.size(); ++rank) {
     if (requests[rank].steps == requests[0].steps) continue;
     throw std::logic_error(fmt::format(
-        "rank {} has made other steps of the optimizers than rank 0, or written to other "
-        "parameters, when a rank needs parameters, of which with ContextOptions::zero.stage 3 each "
-        "has a part: all ranks call step() as often, use the model between backward() and step() "
-        "alike, and write to parameters alike. What one rank writes for a while, as averaged "
-        "weights "
-        "to evaluate, it writes and takes back under ctx.gathered(model)",
+        "rank {} has made other steps of the optimizers than rank 0, prepared other models again, "
+        "or written to other parameters, when a rank needs parameters, of which with "
+        "ContextOptions::zero.stage 3 each has a part: all ranks call step() as often, use the "
+        "model between backward() and step() alike, prepare it at the same places, and write to "
+        "parameters alike. What one rank writes for a while, as averaged weights to evaluate, it "
+        "writes and takes back under ctx.gathered(model)",
         rank));
   }
-  std::set<std::int64_t> wanted;
-  for (const auto& request : requests) {
-    if (request.needed == kNone) continue;
-    if (!units_.at(static_cast<std::size_t>(request.needed)))
-      throw std::logic_error(
-          "a rank uses parameters of a model that others have prepared again: all ranks prepare a "
-          "model at the same place");
-    wanted.insert(request.needed);
-  }
-  for (const auto unit : wanted) {
-    auto& flat = *units_[static_cast<std::size_t>(unit)]->flat;
-    const bool is_for_others = unit != needed && !flat.is_whole();
-    gather(flat);
-    if (is_for_others) flat.release();
-  }
-  return wanted.empty();
 }
 
-void Gathering::gather(Flat& flat) {
-  try {
-    flat.gather(communicator_);
-  } catch (const std::exception& failed) {
-    // It may have been thrown before the collective, for which the others wait.
-    communicator_.abort(failed.what());
-    throw;
+std::set<std::int64_t> Gathering::wanted_by(const std::vector<Request>& requests) {
+  std::set<std::int64_t> wanted;
+  for (const auto& request : requests) {
+    if (request.needed != kNone) wanted.insert(request.needed);
   }
+  return wanted;
+}
+
+/// What has come, on all ranks, and is not used now gives its memory back before others' buckets
+/// need some. `taken`: nullptr where this rank needs none, or one that has come or is here.
+void Gathering::serve(const Request& own, const std::vector<Request>& requests, Taken* taken) {
+  const auto wanted = wanted_by(requests);
+  const bool brings_next =
+      own.expected != kNone && std::ranges::all_of(requests, [&](const Request& each) {
+        return each.needed == own.needed && each.expected == own.expected;
+      });
+  if (!brings_next) prefetch_.drop_prepared();
+  const auto* const come = prefetch_.come();
+  const bool stays = come != nullptr && (come == flat_of(own.needed) ||
+                                         (brings_next && come == flat_of(own.expected)));
+  if (!stays) prefetch_.drop();
+  for (const auto number : wanted) {
+    auto& flat = *flat_of(number);
+    if (&flat == come) continue;
+    if (number == own.needed && taken != nullptr)
+      taken->gather(communicator_);
+    else
+      gather_for_others(flat);
+  }
+  if (stays && come == flat_of(own.needed)) prefetch_.deliver();
+  if (brings_next) prefetch_.begin();
+}
+
+/// nullptr for kNone.
+Flat* Gathering::flat_of(std::int64_t number) const {
+  return number == kNone ? nullptr : units_[static_cast<std::size_t>(number)]->flat.get();
+}
+
+void Gathering::gather_for_others(Flat& flat) {
+  const bool was_here = flat.is_whole();
+  flat.gather(communicator_);
+  if (!was_here) flat.release();
 }
 
 /// A number that says how many updates and writes each unit has had.
 std::int64_t Gathering::steps() const {
   std::uint64_t hash = units_.size();
   for (const auto& unit : units_) {
-    for (const auto count : {unit ? unit->flat->updates() : 0, unit ? unit->flat->writes() : 0})
+    // A dissolved unit counts as -1, which no living one does: ranks dissolve alike.
+    for (const auto count : {unit ? unit->flat->updates() : -1, unit ? unit->flat->writes() : -1})
       hash = hash * kMultiplier + static_cast<std::uint64_t>(count);
   }
   return static_cast<std::int64_t>(hash);

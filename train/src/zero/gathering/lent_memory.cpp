@@ -134,16 +134,18 @@ at::Tensor LentMemory::view(std::int64_t offset, const at::Tensor& like) const {
   return made;
 }
 
-void LentMemory::take() {
-  if (std::exchange(is_there_, true)) return;
-  auto* storage = tensor_.storage().unsafeGetStorageImpl();
+void* LentMemory::prepare() {
   const c10::OptionalDeviceGuard guard(tensor_.device());  // which no operator has made current yet
-  try {
-    put(tensor_.is_cpu() ? map_pages(bytes_) : storage->allocator()->allocate(bytes_), bytes_);
-  } catch (...) {
-    is_there_ = false;
-    throw;
-  }
+  prepared_ = tensor_.is_cpu()
+                  ? map_pages(bytes_)
+                  : tensor_.storage().unsafeGetStorageImpl()->allocator()->allocate(bytes_);
+  return prepared_.get();
+}
+
+void LentMemory::take() {
+  is_there_ = true;
+  put(std::move(prepared_), bytes_);
+  prepared_.clear();
 }
 
 void LentMemory::give_back() {

@@ -55,8 +55,12 @@ class LentMemory {
   at::Tensor view(std::int64_t offset, const at::Tensor& like) const;
 
   bool is_there() const { return is_there_; }
-  /// With values of any kind. Throws what the allocator of the device throws.
+  /// Takes memory aside, with values of any kind, that no tensor looks at before take(). -> where
+  /// it begins. Throws what the allocator of the device throws.
+  void* prepare();
+  /// What prepare() has returned becomes the memory.
   void take();
+  void drop_prepared() { prepared_.clear(); }
   /// Operators on this device's current stream may still use it.
   void give_back();
 
@@ -65,6 +69,7 @@ class LentMemory {
 
   const at::Tensor tensor_;
   const std::size_t bytes_;
+  c10::DataPtr prepared_;
   std::weak_ptr<MemoryOwner> owner_;
   bool is_there_ = true;
 };

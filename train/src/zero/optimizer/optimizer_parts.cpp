@@ -276,6 +276,7 @@ void OptimizerParts::step(Optimizer& optimizer, const std::function<void()>& upd
   }
   if (gathering_) gathering_->meet();
   for (auto& part : parts_) part.flat->move_back();
+  if (gathering_) gathering_->settle();  // to move back is to use
   cut_state(optimizer);
   for (auto& part : parts_) part.flat->begin_update();
   // One after the other, as gradients in another type or memory are copies.

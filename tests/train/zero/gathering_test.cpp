@@ -1,0 +1,369 @@
+// Which buckets of parameters come when, of a Gathering by itself.
+#include "zero/gathering/gathering.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <torch/utils.h>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+#include "support/forked_gang.hpp"
+
+#include "refusing_communicator.hpp"
+
+using namespace troupe;
+using namespace troupe::train;
+using namespace troupe::testing;
+
+namespace {
+
+/// Counts what it passes on to another one.
+class CountingCommunicator final : public RefusingCommunicator {
+ public:
+  explicit CountingCommunicator(Communicator& other) : other_(other) {}
+  int rank() const override { return other_.rank(); }
+  int size() const override { return other_.size(); }
+  void abort(std::string_view reason) override { other_.abort(reason); }
+
+  /// Called before each call of the thread that has made this.
+  void set_before_call(std::function<void()> before_call) { before_call_ = std::move(before_call); }
+  /// The next call in the background waits until it is let go.
+  void hold_background() { is_held_ = true; }
+  void let_background_go() {
+    is_held_ = false;
+    is_held_.notify_all();
+  }
+  int calls() const { return calls_; }
+  /// Of other threads than that which has made this.
+  int calls_in_background() const { return in_background_; }
+
+ private:
+  void do_all_gather(const void* in, void* out, std::size_t count, DataType type) override {
+    ++calls_;
+    if (std::this_thread::get_id() != thread_) {
+      is_held_.wait(true);
+      ++in_background_;
+    } else if (before_call_) {
+      before_call_();
+    }
+    other_.all_gather(in, out, count, type);
+  }
+
+  Communicator& other_;
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::function<void()> before_call_;
+  std::atomic<int> calls_ = 0, in_background_ = 0;
+  std::atomic<bool> is_held_ = false;
+};
+
+/// Buckets of one parameter each, of one rank.
+class Buckets {
+ public:
+  Buckets(GangContext& gang, int buckets, bool prefetches = true, std::int64_t elements = 300)
+      : device_(make_host_communicator(gang, {.name = "device"})),
+        control_(make_host_communicator(gang, {.name = "control"})),
+        communicator(*device_),
+        gathering(communicator, *control_, prefetches) {
+    for (int bucket = 0; bucket < buckets; ++bucket) {
+      values_.push_back(torch::arange(elements, torch::kFloat64) + 1000 * bucket);
+      parameters.push_back(values_.back().clone());
+      flats_.push_back(std::make_shared<Flat>(
+          std::vector<NamedTensor>{{fmt::format("weight {}", bucket), parameters.back()}},
+          gang.rank(), gang.size(), Flat::Holds::Part));
+    }
+    gathering.add(flats_);
+  }
+
+  /// An operator uses it.
+  void use(int bucket) {
+    const torch::NoGradGuard no_grad;
+    const auto at = static_cast<std::size_t>(bucket);
+    expect(torch::equal(parameters[at] * 1, values_[at]),
+           [&] { return fmt::format("bucket {} has its values", bucket); });
+    expect(is_held_ || here() <= Gathering::kKept, "no more are here than are kept");
+  }
+  void use(const std::vector<int>& buckets) {
+    for (const auto bucket : buckets) use(bucket);
+  }
+  /// As all ranks do.
+  void write(int bucket, double value) {
+    const torch::NoGradGuard no_grad;
+    parameters[static_cast<std::size_t>(bucket)].fill_(value);
+    values_[static_cast<std::size_t>(bucket)].fill_(value);
+  }
+  /// As all ranks do: the program puts the values elsewhere.
+  void replace(int bucket) {
+    const torch::NoGradGuard no_grad;
+    const auto at = static_cast<std::size_t>(bucket);
+    parameters[at].set_data(values_[at].clone());
+  }
+  /// As all ranks do after they have met: each updates its part.
+  void step() {
+    for (auto& flat : flats_) flat->move_back();
+    gathering.settle();
+    for (auto& flat : flats_) {
+      flat->begin_update();
+      for (auto piece : flat->piece_tensors()) piece.add_(1);
+      flat->end_update(communicator);
+    }
+    for (auto& values : values_) values.add_(1);
+  }
+  void hold() {
+    gathering.hold(flats_);
+    is_held_ = true;
+  }
+  void release_held() {
+    Gathering::release_held(flats_);
+    is_held_ = false;
+  }
+  void meet() {
+    gathering.meet();
+    expect(here() == 0, "none is here after ranks have met");
+  }
+  std::size_t here() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(flats_, [](const auto& flat) { return flat->is_whole(); }));
+  }
+
+ private:
+  std::unique_ptr<Communicator> device_, control_;
+  std::vector<at::Tensor> values_;
+  std::vector<std::shared_ptr<Flat>> flats_;
+  bool is_held_ = false;
+
+ public:
+  CountingCommunicator communicator;
+  Gathering gathering;
+  std::vector<at::Tensor> parameters;
+};
+
+/// Bytes of this process.
+rlim_t address_space() {
+  std::ifstream file("/proc/self/statm");
+  rlim_t pages = 0;
+  file >> pages;
+  return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+}
+
+const std::vector<int> kPass{0, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1, 0};
+constexpr int kCome = 10;  // in each pass: in backward two are here
+
+}  // namespace
+
+TEST_CASE("buckets come in the background from the second pass on", "[train][zero][gathering]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          Buckets buckets(gang, 6);
+          for (int pass = 0; pass < 3; ++pass) {
+            buckets.use(kPass);
+            buckets.meet();
+            expect(buckets.communicator.calls() == (pass + 1) * kCome, "each comes once");
+            expect(buckets.communicator.calls_in_background() == pass * (kCome - 1),
+                   "all but the first, of which nothing came before");
+          }
+        })) == "");
+}
+
+TEST_CASE("the bucket that was used longest ago is given back before another one comes",
+          "[train][zero][gathering]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          Buckets buckets(gang, 6, /*prefetches=*/false);
+          buckets.communicator.set_before_call([&] {
+            expect(buckets.here() < Gathering::kKept, "with the one that comes there are kKept");
+          });
+          buckets.use(kPass);
+          buckets.meet();
+        })) == "");
+}
+
+TEST_CASE("no bucket comes in the background where one rank is not to expect any",
+          "[train][zero][gathering]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          Buckets buckets(gang, 6, gang.rank() == 0);
+          for (int pass = 0; pass < 3; ++pass) {
+            buckets.use(kPass);
+            buckets.meet();
+          }
+          expect(buckets.communicator.calls() == 3 * kCome, "each comes once");
+          expect(buckets.communicator.calls_in_background() == 0, "none in the background");
+        })) == "");
+}
+
+TEST_CASE("a bucket that was expected and is not used comes for nothing, and once",
+          "[train][zero][gathering]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          Buckets buckets(gang, 6);
+          buckets.use(kPass);
+          buckets.meet();
+          const auto before = buckets.communicator.calls();
+          buckets.use({0, 3});  // 1 is expected after 0, and nothing after 0 and 3
+          buckets.meet();
+          expect(buckets.communicator.calls() - before == 3, "0, 1 and 3");
+          buckets.use({0, 3});
+          buckets.meet();
+          expect(buckets.communicator.calls() - before == 5, "0, and then 3 in the background");
+        })) == "");
+}
+
+TEST_CASE("a bucket that has come stays while it is expected", "[train][zero][gathering]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          Buckets buckets(gang, 6);
+          buckets.use({0, 3, 1});
+          buckets.meet();
+          buckets.use({0, 1});
+          buckets.meet();
+          const auto before = buckets.communicator.calls();
+          buckets.use({0, 3, 1});  // 1 is expected after 0, and after 0 and 3
+          buckets.meet();
+          expect(buckets.communicator.calls() - before == 3, "each comes once");
+        })) == "");
+}
+
+TEST_CASE("no bucket comes in the background where ranks use different ones",
+          "[train][zero][gathering]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          Buckets buckets(gang, 6);
+          for (int pass = 0; pass < 3; ++pass) {
+            buckets.use({gang.rank(), 3});  // both expect 3, beside two that come
+            buckets.meet();
+          }
+          expect(buckets.communicator.calls_in_background() == 0, "memory is for the two");
+        })) == "");
+}
+
+TEST_CASE("two buckets that take turns come once each", "[train][zero][gathering]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          Buckets buckets(gang, 6);
+          for (int pass = 1; pass < 4; ++pass) {
+            buckets.use({1, 0, 1, 0});
+            buckets.meet();
+            expect(buckets.communicator.calls() == 2 * pass, "none is expected that is used");
+          }
+        })) == "");
+}
+
+TEST_CASE("ranks that expect other buckets than each other get what they use",
+          "[train][zero][gathering]") {
+  CHECK(failures(ForkedGang::on_one_node(3).run([](GangContext& gang) {
+          Buckets buckets(gang, 6);
+          for (int i = 0; i < gang.rank(); ++i) {
+            buckets.use(kPass);  // the others wait, and learn nothing
+            buckets.use({2, 4, 0, 5});
+          }
+          buckets.meet();
+          for (int pass = 0; pass < 3; ++pass) {
+            if (gang.rank() == 1) buckets.use({5, 3, 1});
+            buckets.use(kPass);
+            if (gang.rank() == 2) buckets.use({1, 3, 5});
+            buckets.meet();
+          }
+        })) == "");
+}
+
+TEST_CASE("ranks that use, write and update as chance has it get the values of all",
+          "[train][zero][gathering]") {
+  const auto seed = GENERATE(range(1, 7));
+  CAPTURE(seed);
+  CHECK(failures(ForkedGang::on_one_node(3).run([&](GangContext& gang) {
+          constexpr int kBuckets = 5;
+          Buckets buckets(gang, kBuckets);
+          std::mt19937 of_all(static_cast<unsigned>(seed));
+          std::mt19937 own(static_cast<unsigned>(100 * seed + gang.rank()));
+          const auto below = [](std::mt19937& random, int end) {
+            return std::uniform_int_distribution<int>(0, end - 1)(random);
+          };
+          for (int i = 0; i < 40; ++i) {
+            auto& random = below(of_all, 3) == 0 ? own : of_all;
+            const bool goes_in_order = below(of_all, 2) == 0;
+            const auto uses = below(random, 9);
+            for (int use = 0; use < uses; ++use)
+              buckets.use(goes_in_order ? use % kBuckets : below(random, kBuckets));
+            buckets.meet();
+            if (below(of_all, 4) == 0) buckets.write(below(of_all, kBuckets), i);
+            if (below(of_all, 5) == 0) {
+              buckets.hold();
+              buckets.use(below(own, kBuckets));
+              buckets.release_held();
+            }
+            if (below(of_all, 3) != 0) continue;
+            buckets.meet();
+            if (below(of_all, 2) == 0) buckets.replace(below(of_all, kBuckets));
+            buckets.step();
+          }
+          expect(buckets.communicator.calls_in_background() > 0, "some came in the background");
+        })) == "");
+}
+
+TEST_CASE("a gathering ends while a bucket is on its way", "[train][zero][gathering]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          Buckets buckets(gang, 6);
+          buckets.use(kPass);
+          buckets.meet();
+          buckets.communicator.hold_background();
+          buckets.use(0);
+          const int before = buckets.communicator.calls_in_background();
+          int at_the_end = 0;
+          {
+            const std::jthread lets_go([&] {
+              std::this_thread::sleep_for(std::chrono::milliseconds(20));
+              buckets.communicator.let_background_go();
+            });
+            buckets.gathering.end();
+            at_the_end = buckets.communicator.calls_in_background();
+          }
+          expect(before == 0 && at_the_end == 1, "the second one was waited for");
+          const auto message_of = [](const std::function<void()>& call) {
+            try {
+              call();
+            } catch (const std::logic_error& error) {
+              return std::string(error.what());
+            }
+            return std::string();
+          };
+          expect(message_of([&] { buckets.use(1); }).find("that brings them has ended") !=
+                     std::string::npos,
+                 "it does not come any more");
+          expect(message_of([&] {
+                   buckets.gathering.meet();
+                 }).find("after their Context has ended") != std::string::npos,
+                 "ranks do not meet any more");
+        })) == "");
+}
+
+TEST_CASE("a rank without memory for one more bucket lets none come ahead",
+          "[train][zero][gathering]") {
+  constexpr std::int64_t kLarge = 4 << 20;
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          const torch::NoGradGuard no_grad;
+          Buckets buckets(gang, 4, true, kLarge);
+          const auto pass = [&] {
+            for (const auto bucket : {0, 1, 2, 3}) buckets.parameters[bucket].sum();
+            buckets.meet();
+          };
+          pass();
+          pass();
+          const auto in_background = buckets.communicator.calls_in_background();
+          expect(in_background == 3, "buckets come ahead");
+          if (gang.rank() == 1) {
+            const rlimit two_buckets{address_space() + kLarge * 8 * 5 / 2, RLIM_INFINITY};
+            expect(setrlimit(RLIMIT_AS, &two_buckets) == 0, "a limit");
+          }
+          pass();
+          expect(buckets.communicator.calls_in_background() == in_background + 1,
+                 "the second one alone comes ahead, while one is here");
+        })) == "");
+}
