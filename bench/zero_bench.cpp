@@ -17,8 +17,9 @@
 #include "train/training.hpp"
 
 /// Training steps a second under Adam whose state is cut among the ranks (ZeRO, stage 1), also with
-/// their gradients (stage 2) and parameters (stage 3), against the same ranks with the whole of all
-/// (stage 0), and the memory that each takes; in float32, and in bfloat16 with master weights.
+/// their gradients (stage 2) and parameters (stage 3, which come ahead of their use, or on demand),
+/// against the same ranks with the whole of all (stage 0), and the memory that each takes; in
+/// float32, and in bfloat16 with master weights.
 /// `./run bench train --peer` runs PyTorch's ZeroRedundancyOptimizer beside it.
 ///
 ///   zero_bench [ranks] [--gpus N] [--json] [--smoke]
@@ -29,7 +30,20 @@ using troupe::bench::Training;
 constexpr troupe::train::MixedPrecision kMixed{
     .type = troupe::train::MixedPrecision::Type::BFloat16, .master_weights = true};
 
-/// Of one stage. Bytes are those of the rank that has most.
+/// What is cut, as rows name it.
+struct Way {
+  const char* how;
+  const char* text;
+  troupe::train::ZeroOptions zero;
+};
+constexpr std::array<Way, 5> kWays{
+    {{"plain", "stage 0", {.stage = 0}},
+     {"zero", "stage 1", {.stage = 1}},
+     {"zero 2", "stage 2", {.stage = 2}},
+     {"zero 3", "stage 3", {.stage = 3}},
+     {"zero 3 on demand", "stage 3, on demand", {.stage = 3, .prefetch = false}}}};
+
+/// Of one way. Bytes are those of the rank that has most.
 struct Measured {
   double steps_per_s = 0;
   std::int64_t state_bytes = 0;  ///< of the optimizer's two averages
@@ -168,13 +182,14 @@ void print_row(int ranks, const std::string& model, const std::string& how,
   std::printf("}\n");
 }
 
-void print_text(const std::string& model, const std::array<Measured, 4>& of_stage) {
+void print_text(const std::string& model, const std::array<Measured, kWays.size()>& of_way) {
   const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
-  const auto& plain = of_stage.front();
-  for (std::size_t stage = 0; stage < of_stage.size(); ++stage) {
-    const auto& [steps_per_s, state, peak, held, formula, operator_us] = of_stage[stage];
-    std::printf("%-38s  stage %zu %8.1f (%3.0f %%)  of a rank: state %.2f MB", model.c_str(), stage,
-                steps_per_s, 100 * steps_per_s / plain.steps_per_s, megabytes(state));
+  const auto& plain = of_way.front();
+  for (std::size_t way = 0; way < kWays.size(); ++way) {
+    const auto& [steps_per_s, state, peak, held, formula, operator_us] = of_way[way];
+    std::printf("%-38s  %-18s %8.1f (%3.0f %%)  of a rank: state %.2f MB", model.c_str(),
+                kWays[way].text, steps_per_s, 100 * steps_per_s / plain.steps_per_s,
+                megabytes(state));
     if (peak > 0) std::printf(", peak on the GPU %.0f MB", megabytes(peak));
     if (held > 0) {
       std::printf(", held before a step %.0f MB (by the paper %.0f MB)", megabytes(held),
@@ -200,20 +215,18 @@ int main(int argc, char** argv) {
     if (gpus == 0) training.steps = std::max(training.steps / 2, 1);
     for (const bool is_mixed : {false, true}) {
       const auto precision = is_mixed ? kMixed : troupe::train::MixedPrecision{};
-      std::array<Measured, 4> of_stage;
-      for (int stage : {0, 1, 2, 3}) {
+      std::array<Measured, kWays.size()> of_way;
+      for (std::size_t way = 0; way < kWays.size(); ++way) {
         const auto result = troupe::train::run<measure>(
             training, {.workers = ranks,
                        .each = troupe::bench::rank_options(ranks, gpus),
-                       .context = {.zero = {.stage = stage}, .mixed_precision = precision}});
-        of_stage.at(static_cast<std::size_t>(stage)) = *result.value;
+                       .context = {.zero = kWays[way].zero, .mixed_precision = precision}});
+        of_way[way] = *result.value;
       }
       const std::string prefix = is_mixed ? "bfloat16 " : "";
-      if (!json_only) print_text(prefix + name, of_stage);
-      print_row(ranks, name, prefix + "plain", of_stage[0]);
-      print_row(ranks, name, prefix + "zero", of_stage[1]);
-      print_row(ranks, name, prefix + "zero 2", of_stage[2]);
-      print_row(ranks, name, prefix + "zero 3", of_stage[3]);
+      if (!json_only) print_text(prefix + name, of_way);
+      for (std::size_t way = 0; way < kWays.size(); ++way)
+        print_row(ranks, name, prefix + kWays[way].how, of_way[way]);
     }
   }
 }
