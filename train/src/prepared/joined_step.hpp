@@ -24,8 +24,8 @@ struct JoinedStep {
 };
 
 /// What this rank's batch counts for in the step; nothing where no rank has a batch, and the loop
-/// ends. A collective. Throws on every rank, naming two ranks: std::logic_error where they are not
-/// in the same step, std::invalid_argument where one has a batch and the other never had one.
+/// ends. A collective. Throws on every rank, naming two ranks: std::logic_error where these are in
+/// different steps, std::invalid_argument where one has a batch and the other never had one.
 std::optional<BatchShare> begin_joined_step(Communicator& control, const JoinedStep& own);
 
 }  // namespace troupe::train

@@ -24,7 +24,7 @@ class ModelBuffers {
 
  private:
   std::vector<at::Tensor> buffers_;
-  at::Tensor bytes_;                // what is sent
+  at::Tensor bytes_;                // all buffers, packed, as they are sent
   std::vector<at::Tensor> places_;  // of each buffer, in its type and shape, in these bytes
 };
 

@@ -33,16 +33,17 @@ struct BatchMoments;
 /// 2. Where the loss of each rank is a mean over its rows, and all ranks have as many, gradients,
 ///    which backward() averages over the ranks, are those of one process with all rows in one
 ///    batch. (The gradients of `weight` and `bias` are this rank's before that average.)
-/// 3. All ranks call the same layers, equally often and in one order, in forward and in backward.
-///    With ZeroOptions::stage 3 so they do with the layers between. The others get GangBroken once
-///    an exception has left backward() of a rank, or its function where it has left forward(). No
-///    rank goes on in training mode then.
+/// 3. All ranks call the same layers, equally often and in one order, in forward and in backward,
+///    and with ZeroOptions::stage 3 also the layers between. Where an exception leaves backward()
+///    on one rank, the other ranks get GangBroken; where it leaves forward(), once it has left the
+///    rank's function too. No rank goes on in training mode then.
 ///
 /// In eval mode, before prepare(), with one rank, and after the context has ended it does what
-/// torch::nn::BatchNorm does, bit for bit. In forward() of several ranks throws
-/// std::invalid_argument for an input with other channels, type or device, before any rank waits,
-/// and on all ranks where they have fewer than two values of each channel together. Throws
-/// GangBroken and TimedOut as any collective. A backward of a backward is not supported.
+/// torch::nn::BatchNorm does, bit for bit. With several ranks forward() throws
+/// std::invalid_argument for an input with other channels, type or device, before any rank waits;
+/// and, on all ranks, where the inputs of all ranks together have fewer than two values in each
+/// channel. Throws GangBroken and TimedOut as any collective. A backward of a backward is not
+/// supported.
 ///
 /// Cost: an all-gather of 2C + 1 numbers of float64 in forward, and an all-reduce of 2C in
 /// backward, for which a GPU's stream is waited for. It keeps its input for backward().
