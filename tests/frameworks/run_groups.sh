@@ -21,7 +21,8 @@ run_group() {
     install_list "frameworks_$group" "${sizes[$group]}" || return 2
     python="$(packages_path "frameworks_$group")/bin/python"
   fi
-  TROUPE_BINARY="$program" PYTHONPATH="$tree/python:$tree/tests/frameworks$also" "$python" -m unittest -v "${group}_test" < /dev/null
+  local path="$tree/python:$tree/tests/frameworks:$tree/tests/support$also"
+  TROUPE_BINARY="$program" PYTHONPATH="$path" "$python" -m unittest -v "${group}_test" < /dev/null
 }
 
 program="$(realpath "${1:?the program troupe}")"

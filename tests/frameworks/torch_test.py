@@ -8,7 +8,8 @@ import tempfile
 import unittest
 
 import troupe
-from hosts import DEVICE, two_hosts
+from host_pair import DEVICE
+from hosts import two_hosts
 from support import ONE_THREAD, PROGRAMS, FrameworkTest, cluster, launched, run
 
 
