@@ -3,20 +3,19 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <torch/utils.h>
-#include <unistd.h>
 
-#include "arguments.hpp"
 #include "train/gpus.hpp"
+#include "train/training.hpp"
 
-/// All-reduce between two processes of one machine: Troupe's host communicator, into a buffer of
-/// the user's and into one of the communicator's own, which is reduced in place; or, of tensors on a
-/// GPU, its NCCL communicator. `./run bench train --peer` runs torch.distributed beside it.
+/// All-reduce between two processes of one machine, or of the cluster that TROUPE_ADDRESS names:
+/// Troupe's host communicator, into a buffer of the user's and, where all are on one node, into one
+/// of the communicator's own, which is reduced in place; or, of tensors on a GPU, its NCCL
+/// communicator. `./run bench train --peer` runs torch.distributed beside it.
 ///
 ///   collective_bench [ranks] [--gpus N] [--json] [--smoke]
 namespace {
@@ -91,25 +90,12 @@ void print(const Row& row, int ranks, bool json_only) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A worker process runs main, too, up to the first use of a cluster.
-  troupe::bench::Arguments arguments("All-reduce between processes of this machine.");
-  int ranks = 2, gpus = 0;
-  Config config;
-  bool json_only = false;
-  arguments.option("ranks", ranks, "processes");
-  arguments.option("--gpus", gpus, "GPUs that the ranks share; 0: the ranks are on the CPU");
-  arguments.flag("--json", json_only, "JSON lines only");
-  arguments.flag("--smoke", config.smoke, "a few small ones: shows that it runs, not how fast");
-  arguments.parse(argc, argv);
-  config.gpu = gpus > 0;
-  config.shares_gpu = config.gpu && gpus < ranks;
-  const auto result =
-      troupe::train::run<measure>(config, {.workers = ranks,
-                                           .each = troupe::bench::rank_options(ranks, gpus),
-                                           .where = troupe::train::Where::ThisNode});
-  if (!json_only) {
-    std::printf("all-reduce of float32, average, %d ranks, %ld cores\n", ranks,
-                ::sysconf(_SC_NPROCESSORS_ONLN));
-  }
+  const auto [arguments, cluster] = troupe::bench::begin_training_bench(
+      "All-reduce between processes of this machine, or of the cluster that TROUPE_ADDRESS names.",
+      "all-reduce of float32, average", argc, argv);
+  const auto [ranks, gpus, json_only, smoke] = arguments;
+  const Config config{.smoke = smoke, .gpu = gpus > 0, .shares_gpu = gpus > 0 && gpus < ranks};
+  const auto result = troupe::train::run<measure>(
+      config, {.workers = ranks, .each = troupe::bench::rank_options(ranks, gpus)});
   for (const auto& row : *result.value) print(row, ranks, json_only);
 }

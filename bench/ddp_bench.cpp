@@ -1,6 +1,9 @@
 #include <troupe/train.hpp>
 
 #include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
@@ -9,11 +12,13 @@
 #include "train/gpus.hpp"
 #include "train/training.hpp"
 
-/// Training steps a second of two data-parallel processes of one machine, against the same two
-/// processes that do not communicate (the floor). `./run bench train --peer` runs PyTorch's
-/// DistributedDataParallel beside it.
+/// Training steps a second of two data-parallel processes of one machine, or of the cluster that
+/// TROUPE_ADDRESS names, against the same two processes that do not communicate (the floor).
+/// `./run bench train --peer` runs PyTorch's DistributedDataParallel beside it.
 ///
-///   ddp_bench [ranks] [--gpus N] [--json] [--smoke]
+///   ddp_bench [ranks] [--gpus N] [--compressed] [--json] [--smoke]
+///
+/// --compressed: each model also with gradients that are sent in bfloat16.
 namespace {
 
 using troupe::bench::Training;
@@ -51,29 +56,46 @@ Speed measure(troupe::train::Context& ctx, const Training& training) {
                                    });
 }
 
+void print(const troupe::bench::TrainingArguments& arguments, const std::string& model,
+           const std::string& how, const Training& training, const Speed& speed) {
+  const auto [alone, together] = speed;
+  if (!arguments.json_only) {
+    const auto name = how.empty() ? model : model + " " + how;
+    std::printf("%-36s  %8.1f  floor %8.1f (%3.0f %%)\n", name.c_str(), together, alone,
+                100 * together / alone);
+  }
+  std::printf("{\"bench\":\"ddp\",\"ranks\":%d,\"model\":\"%s\",\"how\":\"%s\"", arguments.ranks,
+              model.c_str(), how.c_str());
+  std::printf(",\"steps_per_s\":%.3f,\"floor\":%.3f", together, alone);
+  if (training.widths.empty()) {
+    const auto tokens = static_cast<double>(training.batch * training.gpt.context);
+    std::printf(",\"tflops\":%.1f",
+                together * tokens * troupe::bench::flops_per_token(training.gpt) / 1e12);
+  }
+  std::printf("}\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  bool compressed = false;
   const auto [arguments, cluster] = troupe::bench::begin_training_bench(
-      "Training steps a second of data-parallel processes of this machine.",
-      "data-parallel steps a second", argc, argv);
-  const auto [ranks, gpus, json_only, smoke] = arguments;
+      "Training steps a second of data-parallel processes of this machine, or of the cluster that "
+      "TROUPE_ADDRESS names.",
+      "data-parallel steps a second", argc, argv, [&](troupe::bench::Arguments& own) {
+        own.flag("--compressed", compressed,
+                 "each model also with gradients that are sent in bfloat16");
+      });
+  using Compression = troupe::train::GradientCompression;
+  std::vector<std::pair<std::string, Compression>> ways{{"", Compression::None}};
+  if (compressed) ways.emplace_back("bfloat16", Compression::BFloat16);
   for (const auto& [name, training] : troupe::bench::cases_of(arguments)) {
-    const auto result = troupe::train::run<measure>(
-        training, {.workers = ranks, .each = troupe::bench::rank_options(ranks, gpus)});
-    const auto [alone, together] = *result.value;
-    if (!json_only) {
-      std::printf("%-28s  %8.1f  floor %8.1f (%3.0f %%)\n", name.c_str(), together, alone,
-                  100 * together / alone);
+    for (const auto& [how, compression] : ways) {
+      const auto result = troupe::train::run<measure>(
+          training, {.workers = arguments.ranks,
+                     .each = troupe::bench::rank_options(arguments.ranks, arguments.gpus),
+                     .context = {.data_parallel = {.compression = compression}}});
+      print(arguments, name, how, training, *result.value);
     }
-    std::printf(
-        "{\"bench\":\"ddp\",\"ranks\":%d,\"model\":\"%s\",\"steps_per_s\":%.3f,\"floor\":%.3f",
-        ranks, name.c_str(), together, alone);
-    if (training.widths.empty()) {
-      const auto tokens = static_cast<double>(training.batch * training.gpt.context);
-      std::printf(",\"tflops\":%.1f",
-                  together * tokens * troupe::bench::flops_per_token(training.gpt) / 1e12);
-    }
-    std::printf("}\n");
   }
 }

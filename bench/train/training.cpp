@@ -10,19 +10,19 @@
 #include <torch/nn/modules/linear.h>
 #include <unistd.h>
 
-#include "arguments.hpp"
-
 namespace troupe::bench {
 namespace {
 
-TrainingArguments parse_training_arguments(const std::string& purpose, int argc, char** argv) {
+TrainingArguments parse_training_arguments(const std::string& purpose, int argc, char** argv,
+                                           const std::function<void(Arguments&)>& add_arguments) {
   TrainingArguments given;
   Arguments arguments(purpose);
   arguments.option("ranks", given.ranks, "processes");
   arguments.option("--gpus", given.gpus, "GPUs that the ranks share; 0: the ranks are on the CPU");
   arguments.flag("--json", given.json_only, "JSON lines only");
   arguments.flag("--smoke", given.smoke,
-                 "the smallest model, a few steps: shows that it runs, not how fast");
+                 "the smallest sizes and models, a few steps: shows that it runs, not how fast");
+  if (add_arguments) add_arguments(arguments);
   arguments.parse(argc, argv);
   return given;
 }
@@ -30,8 +30,9 @@ TrainingArguments parse_training_arguments(const std::string& purpose, int argc,
 }  // namespace
 
 TrainingBench begin_training_bench(const std::string& purpose, const std::string& title, int argc,
-                                   char** argv) {
-  const auto arguments = parse_training_arguments(purpose, argc, argv);
+                                   char** argv,
+                                   const std::function<void(Arguments&)>& add_arguments) {
+  const auto arguments = parse_training_arguments(purpose, argc, argv, add_arguments);
   TrainingBench begun{arguments, init({.cpus = static_cast<double>(arguments.ranks)})};
   if (!title.empty() && !arguments.json_only) {
     std::printf("%s, %d ranks, %ld cores\n", title.c_str(), arguments.ranks,

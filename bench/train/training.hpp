@@ -11,6 +11,7 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/utils.h>
 
+#include "arguments.hpp"
 #include "train/gpt.hpp"
 
 /// What the benchmarks of training steps have in common: their command line, the models, the loss
@@ -40,13 +41,16 @@ struct TrainingArguments {
 /// What a benchmark's main works with.
 struct TrainingBench {
   TrainingArguments arguments;
-  Cluster cluster;  ///< with one CPU for each rank
+  Cluster cluster;  ///< that TROUPE_ADDRESS names, else a private one with a CPU for each rank
 };
-/// Reads the command line, starts a cluster, and prints the title of the results, unless the title
-/// is empty or the results are JSON lines only. Ends the process with a text where an argument is
-/// wrong, or help is asked for. Call it first in main: a worker process runs main, too, up to here.
+/// Reads the command line, joins or starts the cluster, and prints the title of the results, unless
+/// the title is empty or the results are JSON lines only. `add_arguments` may add the benchmark's
+/// own, which have their values when this returns. Ends the process with a text where an argument
+/// is wrong, or help is asked for. Call it first in main: a worker process runs main, too, up to
+/// here.
 TrainingBench begin_training_bench(const std::string& purpose, const std::string& title, int argc,
-                                   char** argv);
+                                   char** argv,
+                                   const std::function<void(Arguments&)>& add_arguments = {});
 
 /// The smallest model first, and with `smoke` alone and with few steps.
 std::vector<TrainingCase> cases_of(const TrainingArguments& arguments);
