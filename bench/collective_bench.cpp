@@ -15,7 +15,7 @@
 /// All-reduce between two processes of one machine, or of the cluster that TROUPE_ADDRESS names:
 /// Troupe's host communicator, into a buffer of the user's and, where all are on one node, into one
 /// of the communicator's own, which is reduced in place; or, of tensors on a GPU, its NCCL
-/// communicator. `./run bench train --peer` runs torch.distributed beside it.
+/// communicator. `./run bench train [--hosts 2] --peer` runs torch.distributed beside it.
 ///
 ///   collective_bench [ranks] [--gpus N] [--json] [--smoke]
 namespace {

@@ -14,7 +14,7 @@
 
 /// Training steps a second of two data-parallel processes of one machine, or of the cluster that
 /// TROUPE_ADDRESS names, against the same two processes that do not communicate (the floor).
-/// `./run bench train --peer` runs PyTorch's DistributedDataParallel beside it.
+/// `./run bench train [--hosts 2] --peer` runs PyTorch's DistributedDataParallel beside it.
 ///
 ///   ddp_bench [ranks] [--gpus N] [--compressed] [--json] [--smoke]
 ///

@@ -1,7 +1,8 @@
 """What collective_bench, ddp_bench, zero_bench and checkpoint_bench measure, with torch.distributed, DistributedDataParallel,
 ZeroRedundancyOptimizer and torch.distributed.checkpoint: the program of a rank, for torchrun.
 
-usage: torch_train.py collective | ddp | zero | checkpoint [--gpu] [--smoke]; rank 0 prints JSON lines of the same form.
+usage: torch_train.py collective | ddp | zero | checkpoint [--gpu] [--smoke] [--compressed]; rank 0 prints JSON lines of the same form.
+With --compressed ddp measures each model also with gradients that are sent in bfloat16.
 """
 import argparse
 import gc
@@ -11,9 +12,11 @@ import pathlib
 import shutil
 import tempfile
 import time
+from functools import partial
 
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
 ON_CPU = [("MLP 64-64-10 b32", [64, 64, 10], 32, 2000),
@@ -184,19 +187,23 @@ def cases_of(gpu, smoke):
         yield name, widths, batch, *((5, 1) if smoke else (steps, ROUNDS))
 
 
-def data_parallel(net):
-    return torch.nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=True)
+def data_parallel(net, compressed=False):
+    net = torch.nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=True)
+    if compressed:
+        net.register_comm_hook(None, bf16_compress_hook)
+    return net
 
 
-def ddp(device, gpu, smoke):
+def ddp(device, gpu, smoke, compressed):
     def steps_per_second(net):
         step = step_of(net, loss, torch.optim.SGD(net.parameters(), 0.05))
         return 1 / seconds_of_step(step, steps, rounds, device)
 
     for name, widths, batch, steps, rounds in cases_of(gpu, smoke):
         make, loss = model_and_loss(widths, batch, device)
-        floor = steps_per_second(make())
-        tell(bench="ddp", model=name, floor=floor, steps_per_s=steps_per_second(data_parallel(make())))
+        for how in ("", "bfloat16") if compressed else ("",):
+            floor = steps_per_second(make())
+            tell(bench="ddp", model=name, how=how, floor=floor, steps_per_s=steps_per_second(data_parallel(make(), how == "bfloat16")))
 
 
 def adam(parameters, cut):
@@ -255,8 +262,10 @@ def checkpoint(device, gpu, smoke):
     net = data_parallel(make())
     optimizer = adam(net.parameters(), False)
     step_of(net, loss, optimizer)()
-    folder = [tempfile.mkdtemp(prefix="troupe-checkpoint-")]
+    folder = [tempfile.mkdtemp(prefix="troupe-checkpoint-") if dist.get_rank() == 0 else None]
     dist.broadcast_object_list(folder)
+    # A save in the background has collectives of its own, which must not mix with those that come meanwhile.
+    behind = dist.new_group(backend="gloo")
     best = {}
 
     def note(how, seconds):
@@ -275,7 +284,7 @@ def checkpoint(device, gpu, smoke):
         note("save", seconds_of(lambda: saved.save(state(), checkpoint_id=f"{folder[0]}/a{i}"))[0])
         dist.barrier()
         began = time.perf_counter()
-        seconds, future = seconds_of(lambda: saved.async_save(state(), checkpoint_id=f"{folder[0]}/b{i}"))
+        seconds, future = seconds_of(lambda: saved.async_save(state(), checkpoint_id=f"{folder[0]}/b{i}", process_group=behind))
         note("stall", seconds)
         future.result()
         note("save behind", time.perf_counter() - began)
@@ -294,6 +303,7 @@ def main():
     parser.add_argument("what", choices=["collective", "ddp", "zero", "checkpoint"])
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--compressed", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(1)
     device = torch.device("cpu")
@@ -304,7 +314,8 @@ def main():
         torch.cuda.set_device(device)
     # A checkpoint of GPUs, too, goes through main memory.
     dist.init_process_group("cpu:gloo,cuda:nccl" if given.gpu else "gloo")
-    {"collective": collective, "ddp": ddp, "zero": zero, "checkpoint": checkpoint}[given.what](device, given.gpu, given.smoke)
+    parts = {"collective": collective, "ddp": partial(ddp, compressed=given.compressed), "zero": zero, "checkpoint": checkpoint}
+    parts[given.what](device, given.gpu, given.smoke)
     dist.destroy_process_group()
 
 

@@ -2,25 +2,41 @@
 """All-reduce and data-parallel steps, also with ZeRO, and checkpoints: collective_bench, ddp_bench, zero_bench and checkpoint_bench,
 and in turns with them torch.distributed under torchrun.
 
-usage: train_beside_torch.py FOLDER_OF_BENCHMARKS [--peer] [--ranks N] [--gpus N] [--rounds N] [--python PYTHON] [--smoke] [--json]
+usage: train_beside_torch.py FOLDER_OF_BENCHMARKS [--peer] [--only PART]... [--hosts 2] [--ranks N] [--gpus N] [--compressed]
+                             [--rounds N] [--python PYTHON] [--smoke] [--json]
 
-PyTorch is that of the tests of frameworks, with gloo; `--python` names another one, which `--gpus` needs: one whose PyTorch can use
-the GPUs. Where PyTorch is not to be had, this says why, and no row has a peer.
+The parts are collective, ddp, zero and checkpoint, each of which `--only` names alone; all of them with the peer take more than a
+quarter of an hour a round. PyTorch is that of the tests of frameworks, with gloo; `--python` names another one, which `--gpus` needs:
+one whose PyTorch can use the GPUs. Where PyTorch is not to be had, this says why, and no row has a peer.
+
+With `--hosts 2` there is a rank on each of two hosts, which are network namespaces of this machine that a veth pair joins, with a node
+of `troupe` and one CPU in each (tests/support/host_pair.py: needs root and iproute2). It has the parts collective and ddp, and prints
+first what one TCP connection between the hosts does by itself (link.py). `--compressed`, which `--hosts 2` implies: ddp also with
+gradients that are sent in bfloat16.
 """
 import argparse
+import contextlib
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import link
 from beside_ray import NoPeer
 from launch_beside_torchrun import environment, torch_environment
 
-PEER = Path(__file__).resolve().parent / "torch_train.py"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/support"))
+from host_pair import ADDRESSES, DEVICE, NoHosts, host_pair  # noqa: E402
 
+PEER = Path(__file__).resolve().parent / "torch_train.py"
+PARTS = "collective", "ddp", "zero", "checkpoint"
+PARTS_ON_HOSTS = "collective", "ddp"
+PORT_OF_TORCHRUN = 29555
+LIMIT_S = 600  # of one program
 
 UNITS = {"all_reduce": ("us", "us"), "checkpoint": ("gb_per_s", "GB/s")}
 
@@ -29,14 +45,101 @@ class Failed(Exception):
     """A program that was to be timed ended badly."""
 
 
-def rows_of(command, env):
+def rows_of(name, command, env):
+    words = [str(word) for word in command]
     began = time.perf_counter()
-    done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=env, timeout=900)
-    if done.returncode != 0:
-        raise Failed(f"{' '.join(str(word) for word in command)} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
-    print(f"# {Path(command[0]).name} {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
+                             start_new_session=True)
+    try:
+        out, errors = child.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{' '.join(words)} had not ended after {LIMIT_S} s") from None
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)  # with its ranks
+            child.wait()
+    if child.returncode != 0:
+        raise Failed(f"{' '.join(words)} ended with {child.returncode}: {errors.strip()[-2000:]}")
+    print(f"# {name} {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
 
+
+def rows_of_peer(ranks, part):
+    """No rows where it has failed: this round has no peer then, and the rounds before stay."""
+    try:
+        return ranks.theirs(part)
+    except Failed as why:
+        print(f"# a round without a peer: {why}", file=sys.stderr, flush=True)
+        return []
+
+
+# ---- where the ranks are -----------------------------------------------------------------------------------------
+
+def benchmark(given, part):
+    return [given.folder / f"{part}_bench", given.ranks, "--gpus", given.gpus, "--json", *(["--smoke"] if given.smoke else []),
+            *(["--compressed"] if given.compressed and part == "ddp" else [])]
+
+
+def torchrun(given, part, *options):
+    return [given.python, "-m", "torch.distributed.run", *options, PEER, part, *(["--gpu"] if given.gpus else []),
+            *(["--smoke"] if given.smoke else []), *(["--compressed"] if given.compressed else [])]
+
+
+class OneHost:
+    """The ranks are on this machine."""
+
+    def __init__(self, given):
+        self._given = given
+
+    def links(self):
+        return []
+
+    def ours(self, part):
+        return rows_of(f"{part}_bench", benchmark(self._given, part), os.environ)
+
+    def theirs(self, part):
+        command = torchrun(self._given, part, "--standalone", "--nproc-per-node", self._given.ranks)
+        return rows_of(f"torch {part}", command, environment(OMP_NUM_THREADS="1"))
+
+
+class OnHostPair:
+    """A rank is on each of two hosts. The driver of a benchmark is on host 0, and so is torchrun's master."""
+
+    def __init__(self, given, hosts):
+        self._given = given
+        self._hosts = hosts
+
+    def links(self):
+        return [link.between(self._hosts, ADDRESSES)]
+
+    def ours(self, part):
+        env = environment(XDG_STATE_HOME=self._hosts.state_home(0), TROUPE_ADDRESS=self._hosts.address)
+        return rows_of(f"{part}_bench", self._hosts.on(0, *benchmark(self._given, part)), env)
+
+    def theirs(self, part):
+        master = "--master-addr", ADDRESSES[0], "--master-port", PORT_OF_TORCHRUN
+        first, second = (self._hosts.on(host, *torchrun(self._given, part, "--nnodes", 2, "--nproc-per-node", 1, "--node-rank", host, *master))
+                         for host in (0, 1))
+        env = environment(OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME=DEVICE)
+        with subprocess.Popen(second, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env) as child:
+            try:
+                rows = rows_of(f"torch {part}", first, env)
+                child.wait(60)
+                return rows
+            finally:
+                child.terminate()
+
+
+@contextlib.contextmanager
+def ranks_of(given):
+    if given.hosts == 1:
+        yield OneHost(given)
+        return
+    with host_pair(given.folder.parent / "cli/troupe") as hosts:
+        yield OnHostPair(given, hosts)
+
+
+# ---- rows --------------------------------------------------------------------------------------------------------
 
 def key_of(row):
     return row["bench"], row.get("bytes") or row["model"], row.get("how", "")
@@ -53,7 +156,8 @@ def median_of(rows, field):
 
 def peer_of(peers, key):
     """The peer has one way of reducing where Troupe has two."""
-    return peers.get(key) or peers.get((key[0], key[1], ""))
+    bench, what, _ = key
+    return peers.get(key) or (peers.get((bench, what, "")) if bench == "all_reduce" else None)
 
 
 def memory_of(rows, peer):
@@ -72,67 +176,103 @@ def memory_text(row):
     return text
 
 
-def main():
+def row_of(key, rows, theirs):
+    bench, what, how = key
+    peer = peer_of(theirs, key)
+    field, unit = UNITS.get(bench, ("steps_per_s", "steps/s"))
+    row = {"name": f"{bench} {what} {how}".strip(), "unit": unit, "troupe": median_of(rows, field),
+           "peer": median_of(peer, field) if peer else None}
+    if bench == "ddp":
+        row |= {"floor": median_of(rows, "floor"), "peer_floor": median_of(peer, "floor") if peer else None}
+    row |= memory_of(rows, peer)
+    if "tflops" in rows[0]:
+        row["tflops"] = median_of(rows, "tflops")
+    unwaited = theirs.get(("all_reduce, not waited for", what, "")) if bench == "all_reduce" else None
+    if unwaited:
+        row["peer_not_waited_for"] = median_of(unwaited, "us")
+    return row
+
+
+def text_of(row):
+    unit = row["unit"]
+    text = f"{row['name']:<40}{row['troupe']:12.2f} {unit}"
+    if "tflops" in row:
+        text += f"  {row['tflops']:.0f} TFLOP/s"
+    if "floor" in row:
+        text += f"  {100 * row['troupe'] / row['floor']:3.0f} % of {row['floor']:.1f} without communication"
+    if row["peer"]:
+        factor = row["peer"] / row["troupe"] if unit == "us" else row["troupe"] / row["peer"]
+        text += f"  torch {row['peer']:.2f} {unit}, {factor:.2f}x"
+    if "peer_not_waited_for" in row:
+        text += f" (not waited for {row['peer_not_waited_for']:.2f})"
+    return text + memory_text(row)
+
+
+def show_link(links, as_json):
+    round_trip, rate = median_of(links, "round_trip_us"), median_of(links, "gb_per_s")
+    if as_json:
+        print(json.dumps({"name": "link", "round_trip_us": round_trip, "gb_per_s": rate}), flush=True)
+    else:
+        print(f"between the hosts: one byte there and back {round_trip:.1f} us, one TCP connection {rate:.2f} GB/s", flush=True)
+
+
+def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--only", action="append", choices=PARTS, metavar="PART", help=f"any number of times, of: {', '.join(PARTS)}")
+    parser.add_argument("--hosts", type=int, default=1, choices=(1, 2), help="2: network namespaces of this machine with a rank in each")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--gpus", type=int, default=0)
+    parser.add_argument("--compressed", action="store_true", help="ddp also with gradients in bfloat16; --hosts 2 implies it")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--python", type=Path)
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    parts = PARTS if given.hosts == 1 else PARTS_ON_HOSTS
+    for part in given.only or []:
+        if part not in parts:
+            parser.error(f"--hosts 2 has the parts {' and '.join(parts)}, not {part}")
+    if given.hosts == 2 and (given.ranks != 2 or given.gpus):
+        parser.error("--hosts 2 has one rank on each host, on its CPU: neither other --ranks nor --gpus")
     if given.peer and given.gpus and not given.python:
         parser.error("--gpus needs --python, the Python whose PyTorch can use them")
-    python = given.python
-    if given.peer and python is None:
+    given.parts = [part for part in parts if part in (given.only or parts)]
+    given.compressed |= given.hosts == 2
+    return given
+
+
+def find_peer(given):
+    """Sets the Python of the peer where none is named, and that there is no peer where it cannot be had."""
+    if given.peer and given.python is None:
         try:
-            python = torch_environment() / "bin/python"
+            given.python = torch_environment() / "bin/python"
         except NoPeer as why:
             print(f"# no row has a peer: {why}", file=sys.stderr)
-    smoke = ["--smoke"] if given.smoke else []
-    ours, theirs = {}, {}
-    for _ in range(given.rounds):
-        for what in ("collective", "ddp", "zero", "checkpoint"):
-            add(ours, rows_of([given.folder / f"{what}_bench", given.ranks, "--gpus", given.gpus, "--json", *smoke], os.environ))
-            if not (given.peer and python):
-                continue
-            add(theirs, rows_of([python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", given.ranks, PEER, what,
-                                 *(["--gpu"] if given.gpus else []), *smoke], environment(OMP_NUM_THREADS="1")))
+    given.peer = given.peer and given.python is not None
+
+
+def main():
+    given = arguments()
+    find_peer(given)
+    ours, theirs, links = {}, {}, []
+    with ranks_of(given) as ranks:
+        for _ in range(given.rounds):
+            links += ranks.links()
+            for part in given.parts:
+                add(ours, ranks.ours(part))
+                if given.peer:
+                    add(theirs, rows_of_peer(ranks, part))
+    if links:
+        show_link(links, given.json)
     for key, rows in ours.items():
-        bench, what, how = key
-        peer = peer_of(theirs, key)
-        field, unit = UNITS.get(bench, ("steps_per_s", "steps/s"))
-        row = {"name": f"{bench} {what} {how}".strip(), "unit": unit, "troupe": median_of(rows, field),
-               "peer": median_of(peer, field) if peer else None}
-        if bench == "ddp":
-            row |= {"floor": median_of(rows, "floor"), "peer_floor": median_of(peer, "floor") if peer else None}
-        row |= memory_of(rows, peer)
-        if "tflops" in rows[0]:
-            row["tflops"] = median_of(rows, "tflops")
-        unwaited = theirs.get(("all_reduce, not waited for", what, "")) if bench == "all_reduce" else None
-        if unwaited:
-            row["peer_not_waited_for"] = median_of(unwaited, "us")
-        if given.json:
-            print(json.dumps(row), flush=True)
-            continue
-        text = f"{row['name']:<40}{row['troupe']:12.2f} {unit}"
-        if "tflops" in row:
-            text += f"  {row['tflops']:.0f} TFLOP/s"
-        if "floor" in row:
-            text += f"  {100 * row['troupe'] / row['floor']:3.0f} % of {row['floor']:.1f} without communication"
-        if row["peer"]:
-            factor = row["peer"] / row["troupe"] if bench == "all_reduce" else row["troupe"] / row["peer"]
-            text += f"  torch {row['peer']:.2f} {unit}, {factor:.2f}x"
-        if unwaited:
-            text += f" (not waited for {row['peer_not_waited_for']:.2f})"
-        text += memory_text(row)
-        print(text, flush=True)
+        row = row_of(key, rows, theirs)
+        print(json.dumps(row) if given.json else text_of(row), flush=True)
 
 
 if __name__ == "__main__":
     try:
         main()
-    except Failed as why:
+    except (Failed, NoHosts) as why:
         sys.exit(f"train_beside_torch: {why}")
