@@ -52,10 +52,11 @@ TEST_CASE("from the second backward on the buckets are filled in the order of th
           std::atomic<int> reduced{0};
           const auto queue = std::make_shared<ReductionQueue>(*comm);
           auto reducer = Reducer::make(queue, *comm, parameters_of(net, /*reversed=*/true),
-                                       small_buckets().data_parallel, Reducer::Keeps::All,
-                                       [&](Reducer::Event event, std::size_t) {
-                                         if (event == Reducer::Event::Reduced) reduced.fetch_add(1);
-                                       });
+                                       {.options = small_buckets().data_parallel,
+                                        .trace = [&](Reducer::Event event, std::size_t) {
+                                          if (event == Reducer::Event::Reduced)
+                                            reduced.fetch_add(1);
+                                        }});
           int reduced_before_the_last = 0;
           std::uint64_t step = 0;
           net->layers[0]->weight.register_hook([&](const at::Tensor&) {
@@ -79,7 +80,7 @@ TEST_CASE("buckets that are made anew keep what had accumulated", "[train][data_
           Net net(kWidths);
           const auto queue = std::make_shared<ReductionQueue>(*comm);
           auto reducer = Reducer::make(queue, *comm, parameters_of(net, /*reversed=*/true),
-                                       small_buckets().data_parallel);
+                                       {.options = small_buckets().data_parallel});
           const auto memory_of_gradient = [&] {
             return net->layers[0]->weight.grad().storage().data();
           };
@@ -107,7 +108,8 @@ TEST_CASE("rank 0's order decides where the ranks' orders differ", "[train][data
           for (auto& [name, tensor] : parameters_of(other, false))
             parameters.push_back({"other." + name, tensor});
           const auto queue = std::make_shared<ReductionQueue>(*comm);
-          auto reducer = Reducer::make(queue, *comm, parameters, small_buckets().data_parallel);
+          auto reducer =
+              Reducer::make(queue, *comm, parameters, {.options = small_buckets().data_parallel});
           for (int step = 0; step < 3; ++step) {
             net->zero_grad();
             other->zero_grad();

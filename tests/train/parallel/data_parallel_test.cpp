@@ -129,11 +129,13 @@ TEST_CASE("buckets are reduced while backward still runs", "[train][data_paralle
           int reduced_before_the_end = 0;
           bool ended = false;
           const auto queue = std::make_shared<ReductionQueue>(*comm);
-          auto reducer = Reducer::make(queue, *comm, parameters, small_buckets().data_parallel,
-                                       Reducer::Keeps::All, [&](Reducer::Event event, std::size_t) {
-                                         if (event == Reducer::Event::Reduced) reduced.fetch_add(1);
-                                         if (event == Reducer::Event::BackwardEnded) ended = true;
-                                       });
+          auto reducer = Reducer::make(queue, *comm, parameters,
+                                       {.options = small_buckets().data_parallel,
+                                        .trace = [&](Reducer::Event event, std::size_t) {
+                                          if (event == Reducer::Event::Reduced)
+                                            reduced.fetch_add(1);
+                                          if (event == Reducer::Event::BackwardEnded) ended = true;
+                                        }});
           expect(reducer->buckets() >= 3, "several buckets");
           net->layers[0]->weight.register_hook([&](const at::Tensor&) {
             expect(eventually([&] { return reduced.load() > 0; }),

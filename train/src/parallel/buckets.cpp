@@ -33,4 +33,17 @@ std::vector<std::vector<NamedTensor>> in_buckets(std::vector<NamedTensor> parame
   return buckets;
 }
 
+std::vector<std::vector<std::size_t>> members_of_buckets(const std::vector<std::int64_t>& order,
+                                                         const std::vector<at::Tensor>& parameters,
+                                                         const DataParallelOptions& options) {
+  std::vector<NamedTensor> reversed;
+  for (auto index = order.rbegin(); index != order.rend(); ++index)
+    reversed.push_back({"", parameters[static_cast<std::size_t>(*index)]});
+  const auto assigned = assign_buckets(reversed, options);
+  std::vector<std::vector<std::size_t>> members(assigned.empty() ? 0 : assigned.back() + 1);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    members[assigned[i]].push_back(static_cast<std::size_t>(order[i]));
+  return members;
+}
+
 }  // namespace troupe::train

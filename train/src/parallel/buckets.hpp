@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,5 +25,11 @@ std::vector<std::size_t> assign_buckets(const std::vector<NamedTensor>& paramete
 /// The parameters of each bucket, in the order of assign_buckets().
 std::vector<std::vector<NamedTensor>> in_buckets(std::vector<NamedTensor> parameters,
                                                  const DataParallelOptions& options);
+
+/// The numbers of the parameters of each bucket, for gradients that come in this order, which names
+/// each parameter once.
+std::vector<std::vector<std::size_t>> members_of_buckets(const std::vector<std::int64_t>& order,
+                                                         const std::vector<at::Tensor>& parameters,
+                                                         const DataParallelOptions& options);
 
 }  // namespace troupe::train

@@ -118,24 +118,19 @@ void PreparedModels::average_gradients(Prepared& prepared, const torch::nn::Modu
   if (cuts) refuse_shared(model.trained, cut_models_but(module));
   if (!queue_ && !model.trained.empty())
     queue_ = std::make_shared<ReductionQueue>(communicators_.control());
-  if (queue_ && statistics_) {
-    queue_->set_at_exception([weak = std::weak_ptr(statistics_)] {
-      if (const auto statistics = weak.lock())
-        statistics->abort("an exception has left backward() on this rank");
-    });
-  }
+  connect_ends();
   // A hook is lost where its parameter comes to another device.
   if (cuts) cut(prepared, model.trained);
   prepared.watch = std::make_unique<ParameterWatch>(std::move(model.parameters));
   if (model.trained.empty()) return;
   auto keeps = cuts ? Reducer::Keeps::Part : Reducer::Keeps::All;
   if (cuts && options.zero.offload_optimizer) keeps = Reducer::Keeps::PartInMainMemory;
-  prepared.reducer = Reducer::make(queue_, communicators_.device(), std::move(model.trained),
-                                   options.data_parallel, keeps);
-  prepared.reducer->set_synchronized(unsynchronized_ == 0);
-  prepared.reducer->set_share(share_);
+  Reducer::Settings settings{.options = options.data_parallel, .keeps = keeps, .share = share_};
   if (options.data_parallel.broadcast_buffers)
-    prepared.reducer->set_buffers(ModelBuffers(model.buffers, here_.device));
+    settings.buffers.emplace(model.buffers, here_.device);
+  prepared.reducer =
+      Reducer::make(queue_, communicators_.device(), std::move(model.trained), std::move(settings));
+  prepared.reducer->set_synchronized(unsynchronized_ == 0);
   // A rank that waits must not be waited for in backward, as with stage 3 and SyncBatchNorm, also
   // of another model, and where a bucket may be full at its end alone.
   if (cuts && !cuts_values() && !statistics_ && !options.data_parallel.find_unused_parameters)
@@ -167,8 +162,19 @@ void PreparedModels::make_gathering() {
   auto& device = for_parameters_.device();
   gathering_ =
       std::make_shared<Gathering>(device, for_parameters_.control(), here_.options.zero.prefetch);
-  queue_->set_at_end([weak = std::weak_ptr(gathering_)] {
-    if (const auto gathering = weak.lock()) gathering->meet();
+  connect_ends();
+}
+
+/// Other ranks may wait in their backwards for what this one does not come to, or need parameters
+/// of which it has a part.
+void PreparedModels::connect_ends() {
+  if (!queue_) return;
+  queue_->set_at_end([of_statistics = std::weak_ptr(statistics_),
+                      of_gathering = std::weak_ptr(gathering_)](ReductionQueue::End end) {
+    const auto statistics = of_statistics.lock();
+    if (statistics && end == ReductionQueue::End::ByException)
+      statistics->abort("an exception has left backward() on this rank");
+    if (const auto gathering = of_gathering.lock()) gathering->meet();
   });
 }
 

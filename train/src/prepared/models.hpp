@@ -106,6 +106,7 @@ class PreparedModels {
   void average_gradients(Prepared& prepared, const torch::nn::Module& module);
   void cut(Prepared& prepared, const std::vector<NamedTensor>& trained);
   void make_gathering();
+  void connect_ends();
   std::vector<CutModel> cut_models_but(const torch::nn::Module& module) const;
   std::vector<std::shared_ptr<Flat>> values_with(const std::vector<at::Tensor>& parameters) const;
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -67,7 +66,7 @@ class Reducer::HookBefore final : public torch::autograd::FunctionPreHook {
       const torch::autograd::variable_list& gradients) override {
     auto reducer = reducer_.lock();
     if (!reducer) return gradients;
-    if (!reducer->share_->counts) return torch::autograd::variable_list(gradients.size());
+    if (!reducer->settings_.share->counts) return torch::autograd::variable_list(gradients.size());
     if (gradients.at(0).defined()) reducer->before_gradient(index_);
     return gradients;
   }
@@ -79,14 +78,9 @@ class Reducer::HookBefore final : public torch::autograd::FunctionPreHook {
 
 std::shared_ptr<Reducer> Reducer::make(std::shared_ptr<ReductionQueue> queue,
                                        Communicator& communicator,
-                                       std::vector<NamedTensor> parameters,
-                                       const DataParallelOptions& options, Keeps keeps,
-                                       Trace trace) {
+                                       std::vector<NamedTensor> parameters, Settings settings) {
   std::shared_ptr<Reducer> reducer(
-      new Reducer(std::move(queue), communicator, options, keeps, std::move(trace)));
-  for (auto& [name, tensor] : parameters)
-    reducer->parameters_.push_back(
-        {.name = std::move(name), .variable = std::move(tensor), .accumulator = {}});
+      new Reducer(std::move(queue), communicator, std::move(parameters), std::move(settings)));
   std::vector<std::int64_t> order(reducer->parameters_.size());
   std::iota(order.rbegin(), order.rend(), 0);
   reducer->make_buckets(order);
@@ -96,13 +90,16 @@ std::shared_ptr<Reducer> Reducer::make(std::shared_ptr<ReductionQueue> queue,
 }
 
 Reducer::Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicator,
-                 const DataParallelOptions& options, Keeps keeps, Trace trace)
+                 std::vector<NamedTensor> parameters, Settings settings)
     : queue_(std::move(queue)),
       communicator_(communicator),
       background_(dynamic_cast<BackgroundReductions*>(&communicator)),
-      options_(options),
-      keeps_(keeps),
-      trace_(std::move(trace)) {}
+      settings_(std::move(settings)),
+      order_(parameters.size()) {
+  for (auto& [name, tensor] : parameters)
+    parameters_.push_back(
+        {.name = std::move(name), .variable = std::move(tensor), .accumulator = {}});
+}
 
 // Also of one that make() has not brought to its end.
 Reducer::~Reducer() {
@@ -119,17 +116,11 @@ std::string Reducer::name() const {
   return fmt::format("{}{}", parameters_.front().name, parameters_.size() > 1 ? ", ..." : "");
 }
 
-/// The parameters of each bucket, for gradients that come in this order.
 std::vector<std::vector<std::size_t>> Reducer::members_in(
     const std::vector<std::int64_t>& order) const {
-  std::vector<NamedTensor> reversed;
-  for (auto index = order.rbegin(); index != order.rend(); ++index)
-    reversed.push_back({"", parameters_[static_cast<std::size_t>(*index)].variable});
-  const auto assigned = assign_buckets(reversed, options_);
-  std::vector<std::vector<std::size_t>> members(assigned.empty() ? 0 : assigned.back() + 1);
-  for (std::size_t i = 0; i < order.size(); ++i)
-    members[assigned[i]].push_back(static_cast<std::size_t>(order[i]));
-  return members;
+  std::vector<at::Tensor> variables;
+  for (const auto& parameter : parameters_) variables.push_back(parameter.variable);
+  return members_of_buckets(order, variables, settings_.options);
 }
 
 void Reducer::make_buckets(const std::vector<std::int64_t>& order) {
@@ -138,13 +129,13 @@ void Reducer::make_buckets(const std::vector<std::int64_t>& order) {
     auto& bucket = buckets.emplace_back();
     bucket.members = std::move(members);
     auto parameters = parameters_of(bucket);
-    if (keeps_ == Keeps::All)
-      bucket.buffer =
-          std::make_unique<GradientBuffer>(parameters, communicator_, options_.compression);
+    if (settings_.keeps == Keeps::All)
+      bucket.buffer = std::make_unique<GradientBuffer>(parameters, communicator_,
+                                                       settings_.options.compression);
     else
-      bucket.shard =
-          std::make_shared<GradientShard>(std::move(parameters), communicator_.rank(),
-                                          communicator_.size(), keeps_ == Keeps::PartInMainMemory);
+      bucket.shard = std::make_shared<GradientShard>(std::move(parameters), communicator_.rank(),
+                                                     communicator_.size(),
+                                                     settings_.keeps == Keeps::PartInMainMemory);
   }
   buckets_ = std::move(buckets);
   for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
@@ -169,7 +160,7 @@ void Reducer::plan_rooms() {
   rooms_.clear();
   for (auto& bucket : buckets_) {
     const auto& first = parameters_[bucket.members.front()].variable;
-    const auto type = averaged_type(first.scalar_type(), options_.compression);
+    const auto type = averaged_type(first.scalar_type(), settings_.options.compression);
     const auto options = first.options().requires_grad(false).dtype(type);
     auto room = std::ranges::find_if(
         rooms_, [&](const Room& each) { return each.options.type_equal(options); });
@@ -188,22 +179,18 @@ at::Tensor& Reducer::room_of(const Bucket& bucket) {
 
 /// After a backward whose gradients came in another order than the buckets are in. A collective.
 void Reducer::follow_order(Communicator& control) {
-  if (follows_order_ || keeps_ != Keeps::All || options_.find_unused_parameters) return;
+  if (follows_order_ || settings_.keeps != Keeps::All || settings_.options.find_unused_parameters)
+    return;
   follows_order_ = true;
-  std::vector<bool> has_come(parameters_.size());
-  for (auto index : order_) has_come[static_cast<std::size_t>(index)] = true;
-  for (auto index = parameters_.size(); index-- > 0;) {
-    if (!has_come[index]) order_.push_back(static_cast<std::int64_t>(index));
-  }
-  control.broadcast(std::span(order_), 0);
+  const auto order = order_.agree(control);
   const auto same_members = [](std::vector<std::size_t> wanted, const Bucket& bucket) {
     auto members = bucket.members;
     std::ranges::sort(wanted);
     std::ranges::sort(members);
     return wanted == members;
   };
-  if (std::ranges::equal(members_in(order_), buckets_, same_members)) return;
-  make_buckets(order_);
+  if (std::ranges::equal(members_in(order), buckets_, same_members)) return;
+  make_buckets(order);
   // So that the memory of the buckets before is given back.
   for (auto& parameter : parameters_) {
     auto& gradient = parameter.variable.mutable_grad();
@@ -215,7 +202,7 @@ void Reducer::follow_order(Communicator& control) {
 void Reducer::make_alike(Communicator& control) {
   try {
     follow_order(control);
-    if (model_buffers_) model_buffers_->broadcast(communicator_, share_->first);
+    if (settings_.buffers) settings_.buffers->broadcast(communicator_, settings_.share->first);
   } catch (const std::exception& failed) {
     // It may have been thrown beside a collective, for which the others wait.
     communicator_.abort(failed.what());
@@ -277,7 +264,7 @@ void Reducer::on_gradient(std::size_t index) {
   if (synchronized_ && !in_backward_) begin_backward();
   if (auto* shard = shard_of(parameter)) shard->check_stand_in(parameter.member);
   if (!synchronized_) return;
-  if (!follows_order_) order_.push_back(static_cast<std::int64_t>(index));
+  if (!follows_order_) order_.note(index);
   mark_ready(parameter);
   submit_full_buckets();
   if (most_waiting_) queue_->await_room(*ordinal_, *most_waiting_);
@@ -335,7 +322,7 @@ void Reducer::fill() {
     unused_.push_back(i);
     if (auto* shard = shard_of(parameter)) shard->check_stand_in(parameter.member);
   }
-  if (!unused_.empty() && !options_.find_unused_parameters) refuse_unused();
+  if (!unused_.empty() && !settings_.options.find_unused_parameters) refuse_unused();
   add_unused();
   for (auto& bucket : buckets_) {
     if (std::exchange(bucket.waiting, 0) > 0) note_filled(bucket);
@@ -344,7 +331,8 @@ void Reducer::fill() {
 }
 
 void Reducer::fill_with_zeros() {
-  if (!options_.find_unused_parameters) return;  // an error on all ranks, once they are through
+  if (!settings_.options.find_unused_parameters)
+    return;  // an error on all ranks, once they are through
   unused_.resize(parameters_.size());
   std::iota(unused_.begin(), unused_.end(), 0);
   add_unused();
@@ -352,7 +340,7 @@ void Reducer::fill_with_zeros() {
 }
 
 void Reducer::add_unused() {
-  if (keeps_ != Keeps::All) return;  // a shard knows what has come
+  if (settings_.keeps != Keeps::All) return;  // a shard knows what has come
   const at::NoGradGuard no_grad;
   for (auto index : unused_) {
     auto& parameter = parameters_[index];
@@ -383,7 +371,7 @@ void Reducer::refuse_unused() const {
 // parameters may be unused.
 void Reducer::finish(Communicator& control) {
   std::vector<std::int32_t> used(parameters_.size(), 1);
-  if (options_.find_unused_parameters) used = used_anywhere(control);
+  if (settings_.options.find_unused_parameters) used = used_anywhere(control);
   const at::NoGradGuard no_grad;
   for (auto& bucket : buckets_) {
     if (bucket.buffer) bucket.buffer->expand();
@@ -414,7 +402,7 @@ void Reducer::reset() {
   in_backward_ = false;
   unused_.clear();
   kept_.clear();
-  order_.clear();
+  order_.forget();
   for (auto& room : rooms_) room.tensor.reset();
   for (auto& bucket : buckets_) {
     if (bucket.buffer) bucket.buffer->drop_copy();

@@ -17,6 +17,7 @@
 
 #include "collective/background_reductions.hpp"
 #include "parallel/averaging/gradient_buffer.hpp"
+#include "parallel/averaging/gradient_order.hpp"
 #include "parallel/averaging/model_buffers.hpp"
 #include "parallel/averaging/reduction_queue.hpp"
 #include "parallel/batch_share.hpp"
@@ -59,15 +60,22 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   using Trace = std::function<void(Event, std::size_t bucket)>;
   /// Which averages a rank keeps, and whether the part is in main memory.
   enum class Keeps { All, Part, PartInMainMemory };
+  struct Settings {
+    DataParallelOptions options = {};
+    Keeps keeps = Keeps::All;
+    /// What the gradients of each backward count for, also of one that does not average.
+    std::shared_ptr<const BatchShare> share = std::make_shared<BatchShare>();
+    /// Those that are the same on all ranks after each backward that averages.
+    std::optional<ModelBuffers> buffers = {};
+    Trace trace = {};
+  };
 
   /// `parameters`: those that want gradients, each once, the same on every rank. A collective:
   /// `queue` gets its models, and `communicator` allocates, in one order on all ranks.
   /// `communicator` outlives the reducer.
   static std::shared_ptr<Reducer> make(std::shared_ptr<ReductionQueue> queue,
                                        Communicator& communicator,
-                                       std::vector<NamedTensor> parameters,
-                                       const DataParallelOptions& options, Keeps keeps = Keeps::All,
-                                       Trace trace = {});
+                                       std::vector<NamedTensor> parameters, Settings settings);
   ~Reducer() override;
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
@@ -79,10 +87,6 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   /// false: backward leaves the gradients of this rank as they are, until one with true averages
   /// them.
   void set_synchronized(bool on) { synchronized_ = on; }
-  /// What the gradients of each backward count for, also of one that does not average.
-  void set_share(std::shared_ptr<const BatchShare> share) { share_ = std::move(share); }
-  /// Those that are the same on all ranks after each backward that averages.
-  void set_buffers(ModelBuffers buffers) { model_buffers_.emplace(std::move(buffers)); }
 
   /// Of each bucket; empty with Keeps::All.
   std::vector<std::shared_ptr<GradientShard>> shards() const;
@@ -90,7 +94,7 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   std::string name() const override;
   std::size_t buckets() const override { return buckets_.size(); }
   bool owes_average() const override;
-  bool zero_where_unused() const override { return options_.find_unused_parameters; }
+  bool zero_where_unused() const override { return settings_.options.find_unused_parameters; }
   void reduce(std::size_t bucket) override;
   void complete_reductions() override;
   void give_up_reductions() noexcept override;
@@ -131,7 +135,7 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   class HookBefore;
 
   Reducer(std::shared_ptr<ReductionQueue> queue, Communicator& communicator,
-          const DataParallelOptions& options, Keeps keeps, Trace trace);
+          std::vector<NamedTensor> parameters, Settings settings);
   std::vector<std::vector<std::size_t>> members_in(const std::vector<std::int64_t>& order) const;
   void make_buckets(const std::vector<std::int64_t>& order);
   std::vector<NamedTensor> parameters_of(const Bucket& bucket) const;
@@ -163,28 +167,24 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   std::vector<std::int32_t> used_anywhere(Communicator& control) const;
   void refuse_unused() const;
   void trace(Event event, std::size_t bucket) {
-    if (trace_) trace_(event, bucket);
+    if (settings_.trace) settings_.trace(event, bucket);
   }
 
   const std::shared_ptr<ReductionQueue> queue_;
   Communicator& communicator_;
   BackgroundReductions* const background_;  // the communicator, if it can do that
-  const DataParallelOptions options_;
-  const Keeps keeps_;
-  const Trace trace_;
+  const Settings settings_;
   std::optional<std::size_t> ordinal_;  // in the queue; none: not added yet
   std::vector<Parameter> parameters_;
   std::vector<Bucket> buckets_;
   std::vector<Room> rooms_;
-  std::shared_ptr<const BatchShare> share_ = std::make_shared<BatchShare>();
-  std::optional<ModelBuffers> model_buffers_;
   bool synchronized_ = true;
   std::optional<std::size_t> most_waiting_ = {};
   bool in_backward_ = false;
   // Buckets of this backward that are full, up to the first that is not.
   std::size_t full_ = 0;
   bool follows_order_ = false;       // the buckets are those of an observed order
-  std::vector<std::int64_t> order_;  // in which gradients came in this backward
+  GradientOrder order_;              // of this backward
   std::vector<std::size_t> unused_;  // parameters that got no gradient since their last average
   // Gradients, before a reduction, of parameters that no rank may have used.
   std::vector<std::pair<std::size_t, at::Tensor>> kept_;

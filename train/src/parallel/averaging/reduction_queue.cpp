@@ -217,21 +217,20 @@ void ReductionQueue::close() {
       own_failure = std::current_exception();
     }
   }
-  close_with(own_failure);
+  close_with(End::Returned, own_failure);
 }
 
 void ReductionQueue::abandon() noexcept {
   try {
-    if (at_exception_) at_exception_();
-    close_with(std::make_exception_ptr(std::runtime_error("")));
+    close_with(End::ByException, std::make_exception_ptr(std::runtime_error("")));
   } catch (...) {
     // Its caller is on the way out with the exception that left the backward.
   }
 }
 
-void ReductionQueue::close_with(std::exception_ptr own_failure) {
+void ReductionQueue::close_with(End end, std::exception_ptr own_failure) {
   try {
-    if (at_end_) at_end_();
+    if (at_end_) at_end_(end);
   } catch (...) {
     if (!own_failure) own_failure = std::current_exception();
   }

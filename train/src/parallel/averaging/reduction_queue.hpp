@@ -96,14 +96,11 @@ class ReductionQueue {
   /// The model is no more. All ranks remove alike, while no backward runs.
   void remove(std::size_t model);
 
-  /// Called once for each backward, when it has ended on this rank, well or not, and before what
-  /// the ranks then do; on the thread of close() or abandon(). What it throws fails the backward.
-  void set_at_end(std::function<void()> at_end) { at_end_ = std::move(at_end); }
-  /// Called before that where an exception has left the backward: ends what other ranks may wait
-  /// for in theirs, and does not throw.
-  void set_at_exception(std::function<void()> at_exception) {
-    at_exception_ = std::move(at_exception);
-  }
+  /// How a backward has ended on this rank.
+  enum class End { Returned, ByException };
+  /// Called once for each backward, when it has ended on this rank, and before what the ranks then
+  /// do; on the thread of close() or abandon(). What it throws fails the backward.
+  void set_at_end(std::function<void(End)> at_end) { at_end_ = std::move(at_end); }
 
   /// A model's first gradient has come. -> whether it is the first model of this backward, whose
   /// caller sees to it that close() or abandon() is called.
@@ -152,12 +149,11 @@ class ReductionQueue {
   void tell_failure(const std::vector<int>& failed, const std::exception_ptr& own);
   void check_models() const;
   void finish_models();
-  void close_with(std::exception_ptr own_failure);
+  void close_with(End end, std::exception_ptr own_failure);
   void reset();
 
   Communicator& control_;
-  std::function<void()> at_end_;
-  std::function<void()> at_exception_;
+  std::function<void(End)> at_end_;
   std::mutex mutex_;  // guards what follows: shared by autograd's threads and the queue's own
   std::condition_variable changed_;
   std::vector<Model> models_;
