@@ -83,16 +83,31 @@ TEST_CASE("ranks with different buckets are refused, with the rank and the param
                 "\"layer1.weight in bucket 0\"");
 }
 
-TEST_CASE("ranks that differ in find_unused_parameters are refused",
+TEST_CASE("ranks that average in other ways are refused, with the rank and the option",
           "[train][data_parallel][agreement]") {
-  check_refused(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+  struct Other {
+    DataParallelOptions options;
+    const char* why;
+  };
+  const std::vector<Other> others{
+      {{.find_unused_parameters = true},
+       "on rank 1 option 0 is \"find_unused_parameters is true\", on rank 0 it is "
+       "\"find_unused_parameters is false\""},
+      {{.broadcast_buffers = false},
+       "on rank 1 option 1 is \"broadcast_buffers is false\", on rank 0 it is "
+       "\"broadcast_buffers is true\""},
+      {{.compression = GradientCompression::BFloat16},
+       "on rank 1 option 2 is \"compression is BFloat16\", on rank 0 it is "
+       "\"compression is None\""}};
+  const auto& other = others.at(GENERATE(0U, 1U, 2U));
+  check_refused(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
     TestMember member(gang);
     ContextOptions options;
-    options.data_parallel.find_unused_parameters = gang.rank() == 1;
+    if (gang.rank() == 1) options.data_parallel = other.options;
     Context ctx(member, options);
     ctx.prepare(Net(kWidths));
   }),
-                "find_unused_parameters");
+                other.why);
 }
 
 TEST_CASE("a buffer whose conjugate is only noted on one rank has rank 0's values on all",

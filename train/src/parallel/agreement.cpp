@@ -25,6 +25,10 @@ std::string describe(const NamedTensor& of, bool is_parameter) {
                      is_parameter && !of.tensor.requires_grad() ? " frozen" : "");
 }
 
+const char* words_of(GradientCompression compression) {
+  return compression == GradientCompression::BFloat16 ? "BFloat16" : "None";
+}
+
 /// One line for each thing to compare: what it is one of, a tab, and what it is.
 std::string describe(const ModelLayout& model, const DataParallelOptions& options) {
   std::string text;
@@ -38,7 +42,7 @@ std::string describe(const ModelLayout& model, const DataParallelOptions& option
   return text +
          fmt::format("option\tfind_unused_parameters is {}\n", options.find_unused_parameters) +
          fmt::format("option\tbroadcast_buffers is {}\n", options.broadcast_buffers) +
-         fmt::format("option\tcompression is {}\n", static_cast<int>(options.compression));
+         fmt::format("option\tcompression is {}\n", words_of(options.compression));
 }
 
 using Lines = std::vector<std::string>;

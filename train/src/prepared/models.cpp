@@ -93,7 +93,7 @@ void PreparedModels::make_alike(torch::nn::Module& module) {
   auto& comm = communicators_.device();
   check_models_agree(comm, model, here_.options.data_parallel, here_.device);
   broadcast_tensors(comm, model.parameters, here_.device, 0);
-  broadcast_tensors(comm, model.buffers, here_.device, 0);
+  ModelBuffers(model.buffers, here_.device).broadcast(comm, 0);
   if (masters_) masters_->narrow(module);
   if (!cuts_values()) module.to(here_.device);
 }

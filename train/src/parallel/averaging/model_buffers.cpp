@@ -44,7 +44,7 @@ ModelBuffers::ModelBuffers(const std::vector<NamedTensor>& buffers, c10::Device 
 }
 
 void ModelBuffers::broadcast(Communicator& communicator, int root) const {
-  if (buffers_.empty()) return;
+  if (buffers_.empty() || communicator.size() == 1) return;
   const at::NoGradGuard no_grad;
   const bool is_root = communicator.rank() == root;
   for (std::size_t i = 0; is_root && i < buffers_.size(); ++i) places_[i].copy_(buffers_[i]);

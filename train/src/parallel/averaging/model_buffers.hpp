@@ -11,7 +11,8 @@
 
 namespace troupe::train {
 
-/// A model's buffers, such as running means, which the ranks have alike after each backward.
+/// A model's buffers, such as running means, which the ranks have alike once the model is prepared,
+/// and after each backward.
 class ModelBuffers {
  public:
   /// `device`: that of the communicator's memory. Buffers without elements are left out.
