@@ -39,16 +39,22 @@ GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters,
   }
 }
 
+bool GradientBuffer::holds(std::size_t parameter, const at::Tensor& gradient) const {
+  const auto& part = parts_[parameter];
+  return gradient.is_same(part) || (gradient.layout() == at::kStrided && !gradient.is_conj() &&
+                                    !gradient.is_neg() && gradient.is_set_to(part));
+}
+
 // Autograd makes a gradient in memory of its own whenever there was none.
 void GradientBuffer::move_in(std::size_t parameter, at::Tensor& gradient) {
   const at::NoGradGuard no_grad;
   const auto& part = parts_[parameter];
   if (!gradient.defined()) {
     part.zero_();
-  } else if (!gradient.is_same(part)) {
-    part.copy_(gradient);
-    gradient = part;
+    return;
   }
+  if (!holds(parameter, gradient)) part.copy_(gradient);
+  gradient = part;
 }
 
 void GradientBuffer::compress(const at::Tensor& room) {

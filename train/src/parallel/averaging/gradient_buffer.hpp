@@ -37,6 +37,9 @@ class GradientBuffer {
   /// Whether compress() is still to come before the ranks average, in one type on all of them.
   bool lacks_copy() const { return is_compressed() && !compressed_.defined(); }
 
+  /// Whether the gradient lies in its part: also as another tensor over that memory, which
+  /// Module::zero_grad(false) makes of it.
+  bool holds(std::size_t parameter, const at::Tensor& gradient) const;
   /// The gradient moves into its part. One that is undefined counts as zero, and stays undefined.
   void move_in(std::size_t parameter, at::Tensor& gradient);
   /// `room`: at least elements() of the smaller type, which nobody uses until expand(); undefined:

@@ -348,7 +348,7 @@ void Reducer::add_unused() {
     const auto& had = parameter.variable.grad();
     if (!had.defined())
       part.zero_();
-    else if (!had.is_same(part))
+    else if (!buckets_[parameter.bucket].buffer->holds(parameter.member, had))
       part.copy_(had);
     else
       kept_.emplace_back(index, had.clone());
