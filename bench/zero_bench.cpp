@@ -30,7 +30,7 @@ using troupe::bench::Training;
 constexpr troupe::train::MixedPrecision kMixed{
     .type = troupe::train::MixedPrecision::Type::BFloat16, .master_weights = true};
 
-/// What is cut, as rows name it.
+/// A stage of ZeRO, as rows name it.
 struct Way {
   const char* how;
   const char* text;
@@ -43,13 +43,20 @@ constexpr std::array<Way, 5> kWays{
      {"zero 3", "stage 3", {.stage = 3}},
      {"zero 3 on demand", "stage 3, on demand", {.stage = 3, .prefetch = false}}}};
 
+/// In main memory, 0 on a GPU. What is allocated and what is shared with other ranks, of which a
+/// process has its share; and what is resident, where malloc also keeps memory that was freed, and
+/// the kernel makes small pages into large ones.
+struct Memory {
+  std::int64_t allocated_bytes = 0;
+  std::int64_t resident_bytes = 0;
+};
+
 /// Of one way. Bytes are those of the rank that has most.
 struct Measured {
   double steps_per_s = 0;
   std::int64_t state_bytes = 0;  ///< of the optimizer's two averages
   std::int64_t peak_bytes = 0;   ///< of tensors on the GPU during the steps; 0 on a CPU
-  std::int64_t held_bytes =
-      0;  ///< more between backward and step than before the model; 0 on a GPU
+  Memory held;                   ///< more between backward and step than before the model
   /// The bytes for parameters, gradients and the optimizer's state by the formula of the paper.
   std::int64_t formula_bytes = 0;
   double operator_us = 0;  ///< of this thread, for an operator that makes a view of a parameter
@@ -75,18 +82,20 @@ std::int64_t peak_bytes(c10::Device device) {
       .peak;
 }
 
-/// Of this process in main memory, but for files: its own, and its share of what it has with
-/// others.
-std::int64_t held_bytes(c10::Device device) {
-  if (device.is_cuda()) return 0;
+/// Of this process, but for files.
+Memory held(c10::Device device) {
+  if (device.is_cuda()) return {};
   ::malloc_trim(0);
+  std::int64_t anonymous = 0, shared = 0;
   std::ifstream file("/proc/self/smaps_rollup");
-  std::int64_t kibibytes = 0;
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("Pss_Anon:") || line.starts_with("Pss_Shmem:"))
-      kibibytes += std::stoll(line.substr(line.find(':') + 1));
+    const auto bytes = [&] { return 1024 * std::stoll(line.substr(line.find(':') + 1)); };
+    if (line.starts_with("Pss_Anon:")) anonymous = bytes();
+    if (line.starts_with("Pss_Shmem:")) shared = bytes();
   }
-  return kibibytes * 1024;
+  const auto heap = ::mallinfo2();
+  return {.allocated_bytes = static_cast<std::int64_t>(heap.uordblks + heap.hblkhd) + shared,
+          .resident_bytes = anonymous + shared};
 }
 
 /// Of Adam on P parameters, 4 bytes each and as many of their gradients, or half of both and a copy
@@ -111,21 +120,23 @@ double operator_us(const torch::Tensor& parameter) {
 
 /// The rank's bytes become those of the rank that has most. A collective.
 void take_maximum(troupe::train::Context& ctx, Measured& measured) {
-  const auto bytes =
-      torch::tensor({measured.state_bytes, measured.peak_bytes, measured.held_bytes}, torch::kInt64)
-          .to(ctx.device());
-  ctx.communicator().all_reduce(bytes.data_ptr(), 3, troupe::train::DataType::Int64,
+  const auto bytes = torch::tensor({measured.state_bytes, measured.peak_bytes,
+                                    measured.held.allocated_bytes, measured.held.resident_bytes},
+                                   torch::kInt64)
+                         .to(ctx.device());
+  ctx.communicator().all_reduce(bytes.data_ptr(), 4, troupe::train::DataType::Int64,
                                 troupe::train::ReduceOp::Max);
   measured.state_bytes = bytes[0].item<std::int64_t>();
   measured.peak_bytes = bytes[1].item<std::int64_t>();
-  measured.held_bytes = bytes[2].item<std::int64_t>();
+  measured.held = {.allocated_bytes = bytes[2].item<std::int64_t>(),
+                   .resident_bytes = bytes[3].item<std::int64_t>()};
 }
 
 Measured measure(troupe::train::Context& ctx, const Training& training) {
   if (training.shares_gpu) troupe::bench::share_gpu(ctx.rank());
   return troupe::bench::with_model(
       ctx, training, [&](const auto& make_net, const auto& loss) -> Measured {
-        const auto held_before = held_bytes(ctx.device());
+        const auto before = held(ctx.device());
         auto net = make_net();
         Measured measured;
         for (const auto& parameter : net->parameters()) measured.formula_bytes += parameter.numel();
@@ -156,7 +167,9 @@ Measured measure(troupe::train::Context& ctx, const Training& training) {
         measured.state_bytes = bytes_of_state(optimizer);
         measured.peak_bytes = peak_bytes(ctx.device());
         backward();
-        measured.held_bytes = held_bytes(ctx.device()) - held_before;
+        const auto now = held(ctx.device());
+        measured.held = {.allocated_bytes = now.allocated_bytes - before.allocated_bytes,
+                         .resident_bytes = now.resident_bytes - before.resident_bytes};
         {
           const auto whole = ctx.gathered(net);
           measured.operator_us = operator_us(net->parameters().front());
@@ -175,9 +188,10 @@ void print_row(int ranks, const std::string& model, const std::string& how,
       static_cast<long long>(measured.state_bytes), measured.operator_us);
   if (measured.peak_bytes > 0)
     std::printf(",\"peak_bytes\":%lld", static_cast<long long>(measured.peak_bytes));
-  if (measured.held_bytes > 0)
-    std::printf(",\"held_bytes\":%lld,\"formula_bytes\":%lld",
-                static_cast<long long>(measured.held_bytes),
+  if (measured.held.resident_bytes > 0)
+    std::printf(",\"held_bytes\":%lld,\"resident_bytes\":%lld,\"formula_bytes\":%lld",
+                static_cast<long long>(measured.held.allocated_bytes),
+                static_cast<long long>(measured.held.resident_bytes),
                 static_cast<long long>(measured.formula_bytes));
   std::printf("}\n");
 }
@@ -191,9 +205,10 @@ void print_text(const std::string& model, const std::array<Measured, kWays.size(
                 kWays[way].text, steps_per_s, 100 * steps_per_s / plain.steps_per_s,
                 megabytes(state));
     if (peak > 0) std::printf(", peak on the GPU %.0f MB", megabytes(peak));
-    if (held > 0) {
-      std::printf(", held before a step %.0f MB (by the paper %.0f MB)", megabytes(held),
-                  megabytes(formula));
+    if (held.resident_bytes > 0) {
+      std::printf(", held before a step %.0f MB (by the paper %.0f MB, resident %.0f MB)",
+                  megabytes(held.allocated_bytes), megabytes(formula),
+                  megabytes(held.resident_bytes));
     }
     std::printf(", %.2f us for a view of a parameter\n", operator_us);
   }
