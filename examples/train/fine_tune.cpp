@@ -3,12 +3,12 @@
 // all layers but the last one from that file, and learns better than the same net from scratch.
 //
 //   fine_tune [--address HOST:PORT] [--data FILE] [--file FILE.safetensors] [--ranks N]
-//             [--zero 0|1|2|3] [--epochs N]
+//             [--gpus N] [--zero 0|1|2|3] [--epochs N]
 //
 // Without --file the file is in a temporary folder, which is removed at the end. Rank 0 writes and
 // reads it: on a cluster of several machines name a file in a folder that they share. --epochs says
-// how long the nets for ten digits train, and --zero is the stage of ZeRO: what the ranks cut among
-// them. With the data in examples/data it prints:
+// how long the nets for ten digits train, --gpus is of each rank, and --zero is the stage of ZeRO:
+// what the ranks cut among them. With the data in examples/data it prints:
 //
 //   958 rows of the digits 0 to 7: 96 % of the held-out rows are read right
 //   30 rows of all ten digits, from scratch: 57 %
@@ -152,6 +152,7 @@ int main(int argc, char** argv) {
     std::string data = "examples/data/digits/digits.csv.gz";
     std::string file;
     int ranks = 2;
+    double gpus = 0;
     int zero = 0;
     int epochs = 8;
     CLI::App app{"Fine-tunes a net from a file of safetensors, on the UCI digits."};
@@ -160,12 +161,14 @@ int main(int argc, char** argv) {
     app.add_option("--data", data, "digits.csv.gz")->capture_default_str();
     app.add_option("--file", file, "of the net for fewer digits; without it a temporary one");
     app.add_option("--ranks", ranks, "that train together")->check(CLI::Range(1, 8));
+    app.add_option("--gpus", gpus, "of each rank")->check(CLI::Range(0, 1));
     app.add_option("--zero", zero, "stage of ZeRO")->check(CLI::Range(0, 3));
     app.add_option("--epochs", epochs, "for all ten digits")->check(CLI::Range(1, 1000));
     CLI11_PARSE(app, argc, argv);
     const examples::TemporaryFolder folder;
     const auto path = file.empty() ? folder.path() / "body.safetensors" : fs::absolute(file);
-    run(digits::load(data), path, {.workers = ranks, .context = {.zero = {.stage = zero}}}, epochs);
+    run(digits::load(data), path,
+        {.workers = ranks, .each = {.gpus = gpus}, .context = {.zero = {.stage = zero}}}, epochs);
     return 0;
   } catch (const std::exception& error) {
     std::cerr << "fine_tune: " << error.what() << '\n';

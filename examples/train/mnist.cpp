@@ -2,14 +2,14 @@
 // averaged. The driver reads the files and puts the data into the object store: no other machine
 // needs the files, and the ranks of a machine share one copy.
 //
-//   mnist [--address HOST:PORT] [--data FOLDER] [--ranks N] [--epochs N] [--zero 0|1|2|3]
-//         [--precision float32|bfloat16|float16]
+//   mnist [--address HOST:PORT] [--data FOLDER] [--ranks N] [--gpus N] [--epochs N]
+//         [--zero 0|1|2|3] [--precision float32|bfloat16|float16]
 //
 // FOLDER holds the four IDX files of MNIST, compressed or not; without it a small data set is made
-// up. With --zero 1 each rank keeps its part of the optimizer's state alone, with --zero 2 also of
-// the gradients, with --zero 3 of the parameters too, and the results are the same. --precision
-// says in which type the layers compute. With these files the last accuracy on one rank is 0.9914,
-// and on two it prints:
+// up. --gpus is of each rank. With --zero 1 each rank keeps its part of the optimizer's state
+// alone, with --zero 2 also of the gradients, with --zero 3 of the parameters too, and the results
+// are the same. --precision says in which type the layers compute. With these files the last
+// accuracy on one rank is 0.9914, and on two it prints:
 //
 //   60000 images to train on, 10000 to test with; ranks: 2
 //   epoch 1: accuracy 0.9821
@@ -110,17 +110,13 @@ troupe::Verdict print(const train::Report& report) {
   return troupe::Verdict::Continue;
 }
 
-void run(const std::string& folder, int ranks, int epochs, int zero,
-         train::MixedPrecision::Type precision) {
+void run(const std::string& folder, const train::RunOptions& options, int epochs) {
   const auto training = folder.empty() ? idx::synthetic(2000, 1) : idx::read(folder, "train");
   const auto test = folder.empty() ? idx::synthetic(500, 2) : idx::read(folder, "t10k");
   std::cout << training.data.size(0) << " images to train on, " << test.data.size(0)
-            << " to test with; ranks: " << ranks << '\n';
+            << " to test with; ranks: " << options.workers << '\n';
   const Config config{troupe::put(training), troupe::put(test), epochs};
-  train::run<train_mnist>(
-      config, {.workers = ranks,
-               .context = {.zero = {.stage = zero}, .mixed_precision = {.type = precision}},
-               .on_report = print});
+  train::run<train_mnist>(config, options);
 }
 
 }  // namespace
@@ -130,6 +126,7 @@ int main(int argc, char** argv) {
     auto cluster = troupe::init(argc, argv);
     std::string folder;
     int ranks = 2;
+    double gpus = 0;
     int epochs = 4;
     int zero = 0;
     using Type = train::MixedPrecision::Type;
@@ -141,12 +138,18 @@ int main(int argc, char** argv) {
     app.add_option("--token-file", "the cluster's secret");  // Both are read by troupe::init.
     app.add_option("--data", folder, "where the IDX files are; without it the data is made up");
     app.add_option("--ranks", ranks, "that train together")->check(CLI::Range(1, 64));
+    app.add_option("--gpus", gpus, "of each rank")->check(CLI::Range(0, 1));
     app.add_option("--epochs", epochs, "to train for")->check(CLI::Range(1, 1000));
     app.add_option("--zero", zero, "stage of ZeRO")->check(CLI::Range(0, 3));
     app.add_option("--precision", precision, "of the layers")
         ->transform(CLI::CheckedTransformer(precisions));
     CLI11_PARSE(app, argc, argv);
-    run(folder, ranks, epochs, zero, precision);
+    run(folder,
+        {.workers = ranks,
+         .each = {.gpus = gpus},
+         .context = {.zero = {.stage = zero}, .mixed_precision = {.type = precision}},
+         .on_report = print},
+        epochs);
   } catch (const std::exception& error) {
     std::cerr << "mnist: " << error.what() << '\n';
     return 1;

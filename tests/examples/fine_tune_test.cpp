@@ -53,6 +53,20 @@ TEST_CASE("fine_tune prints what it says, privately and on a cluster, and the fi
   }
 }
 
+TEST_CASE("fine_tune learns as much on the ranks of a cluster, with every stage of ZeRO",
+          "[examples][train]") {
+  const auto promised = percentages(promised_output(kFineTune));
+  const auto [ranks, stage] = GENERATE(table<std::string, std::string>(
+      {{"1", "0"}, {"2", "1"}, {"2", "2"}, {"2", "3"}, {"3", "1"}, {"4", "2"}, {"4", "3"}}));
+  const auto output = run_on_cluster(with({"--ranks", ranks, "--zero", stage}));
+  INFO(ranks << " ranks, stage " << stage << ": " << output);
+  const auto reached = percentages(output);
+  REQUIRE(reached.size() == 3);
+  for (std::size_t line = 0; line < reached.size(); ++line)
+    CHECK(reached[line] == Approx(promised[line]).margin(8));
+  CHECK(reached[2] >= reached[1] + 10);
+}
+
 TEST_CASE("fine_tune with ZeRO prints what it prints without", "[examples][train]") {
   const auto plain = run_privately(kFineTune);
   for (const std::string stage : {"1", "2", "3"}) {

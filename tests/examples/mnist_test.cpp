@@ -5,6 +5,7 @@
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -63,6 +64,35 @@ TEST_CASE("mnist with ZeRO prints what it prints without", "[examples][train]") 
   CHECK(printed("1") == plain);
   CHECK(printed("2") == plain);
   CHECK(printed("3") == plain);
+}
+
+TEST_CASE("mnist with ZeRO on the ranks of a cluster prints what it prints privately without",
+          "[examples][train]") {
+  const auto with = [](const std::string& ranks, const std::string& stage) {
+    return Example{.name = "train/mnist",
+                   .arguments = {"--epochs", "2", "--ranks", ranks, "--zero", stage}};
+  };
+  const auto plain = accuracies(run_privately(with("2", "0")));
+  REQUIRE(plain.size() == 2);
+  for (const auto& [ranks, stage] : {std::pair{"2", "1"}, {"4", "2"}, {"4", "3"}}) {
+    INFO(ranks << " ranks, stage " << stage);
+    const auto reached = accuracies(run_on_cluster(with(ranks, stage)));
+    REQUIRE(reached.size() == 2);
+    // Float32 adds up in another order, and four ranks draw other rows into a step than two.
+    CHECK(reached.back() == Approx(plain.back()).margin(0.03));
+  }
+}
+
+TEST_CASE("mnist and fine_tune say what they lack for --gpus on a machine without",
+          "[examples][train]") {
+  for (const std::string program : {"mnist", "fine_tune"}) {
+    const auto done =
+        run({TROUPE_EXAMPLES_BUILT + "/train/" + program, "--gpus", "1", "--data",
+             program == "mnist" ? "" : TROUPE_EXAMPLES + "/data/digits/digits.csv.gz"},
+            {"TROUPE_ADDRESS=", "CUDA_VISIBLE_DEVICES="});
+    CHECK(done.exit_code == 1);
+    CHECK_THAT(done.output, Catch::Contains("can never be placed: no node has cpu 1, gpu 1"));
+  }
 }
 
 TEST_CASE("mnist learns in bfloat16 without ZeRO, and in float16 with its third stage",
