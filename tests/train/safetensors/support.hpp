@@ -7,6 +7,7 @@
 
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 /// What the tests of safetensors have alike.
 namespace troupe::testing {
@@ -40,6 +41,16 @@ inline std::string bytes_of_file(const std::filesystem::path& file) {
 
 inline void write_bytes(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
+}
+
+/// Compares bits, because a NaN is not equal to itself, and some types have no comparison.
+inline bool same_bits(const torch::Tensor& a, const torch::Tensor& b) {
+  const auto bits = [](const torch::Tensor& tensor) {
+    const auto values = tensor.detach().resolve_conj().contiguous();
+    const auto* bytes = static_cast<const char*>(values.const_data_ptr());
+    return std::string(bytes, values.nbytes());
+  };
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && bits(a) == bits(b);
 }
 
 }  // namespace troupe::testing

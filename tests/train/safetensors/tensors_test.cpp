@@ -28,6 +28,7 @@ namespace safetensors = troupe::train::safetensors;
 using troupe::test::python;
 using troupe::test::SmallDisk;
 using troupe::testing::bytes_of_file;
+using troupe::testing::same_bits;
 using troupe::testing::Scratch;
 using troupe::testing::write_bytes;
 
@@ -71,16 +72,6 @@ Tensors tensors_of_all_kinds() {
   tensors["a conjugated \"é\"\n"] = torch::randn({5}, torch::kComplexFloat).conj();
   tensors["one with a gradient"] = torch::randn({5}, torch::requires_grad());
   return tensors;
-}
-
-/// Their bits, because a NaN is not equal to itself, and some types have no comparison.
-bool same_bits(const torch::Tensor& a, const torch::Tensor& b) {
-  const auto bits = [](const torch::Tensor& tensor) {
-    const auto values = tensor.detach().resolve_conj().contiguous();
-    const auto* bytes = static_cast<const char*>(values.const_data_ptr());
-    return std::string(bytes, values.nbytes());
-  };
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && bits(a) == bits(b);
 }
 
 bool has_python() {
