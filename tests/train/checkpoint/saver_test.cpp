@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -16,6 +15,7 @@
 #include "checkpoint/small_checkpoint.hpp"
 #include "guard.hpp"
 #include "support/forked_gang.hpp"
+#include "support/rank_logs.hpp"
 #include "support/scratch.hpp"
 
 using namespace troupe;
@@ -118,9 +118,7 @@ TEST_CASE("a full disk ends a save and not the training", "[train][checkpoint][s
           if (is_disk) {
             expect(hide(storage.path()), "a small disk");
           } else {  // no file of this process is larger
-            constexpr rlimit kLimit{.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
-            ::signal(SIGXFSZ, SIG_IGN);
-            expect(::setrlimit(RLIMIT_FSIZE, &kLimit) == 0, "a limit");
+            limit_files(1 << 20);
           }
           auto saver = saver_of(gang, storage.path());
           saver.begin(share_of(0, 3, 0, {1, 2, 3}))->wait();
@@ -134,6 +132,26 @@ TEST_CASE("a full disk ends a save and not the training", "[train][checkpoint][s
           expect(last == std::vector<float>{1, 2, 3}, "the last one is as it was");
           const auto after = saver.begin(share_of(0, 2, 0, {4, 5}))->wait();
           expect(weight_in(after.directory) == std::vector<float>{4, 5}, "there is room again");
+        })) == "");
+}
+
+TEST_CASE("what a rank had written of a file that found no room is gone when rank 0 knows of it",
+          "[train][checkpoint][saver]") {
+  constexpr int kSaves = 300;  // of each, rank 1 removes its file while rank 0 removes the folder
+  const Scratch storage;
+  const RankLogs logs(2);
+  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+          logs.take_over(gang.rank());
+          auto saver = saver_of(gang, storage.path());
+          saver.begin(numbers_of(gang))->wait();
+          if (gang.rank() == 1) limit_files(16);
+          for (int save = 0; save < kSaves; ++save) {
+            const auto saved = saver.begin(numbers_of(gang))->wait();
+            if (gang.rank() != 0) continue;
+            expect(saved.error.ends_with("File too large"), saved.error);
+            expect(entries(storage.path()) == 1, "the first checkpoint alone is there");
+          }
+          saver.finish();
         })) == "");
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -12,6 +14,7 @@
 
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +24,7 @@
 #include "checkpoint/restoring/saved_files.hpp"
 #include "checkpoint/saving/save_in_flight.hpp"
 #include "checkpoint/saving/saver.hpp"
+#include "support/forked_gang.hpp"
 
 /// Checkpoints of a few numbers, without LibTorch.
 namespace troupe::testing {
@@ -66,6 +70,15 @@ inline bool can_hide(const std::filesystem::path& folder) {
   if (status == 0) return true;
   std::cout << "skipped: mounting a folder for one process needs root\n";
   return false;
+}
+
+/// In a rank: no file that its process writes becomes larger than so many bytes.
+inline void limit_files(rlim_t bytes) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  expect(::getrlimit(RLIMIT_FSIZE, &limit) == 0, "the limit of files");
+  limit.rlim_cur = std::min(bytes, limit.rlim_max);
+  expect(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "another limit of files");
 }
 
 inline std::size_t entries(const std::filesystem::path& folder) {

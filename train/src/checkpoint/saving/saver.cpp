@@ -165,8 +165,11 @@ std::string Saver::write_files(const SaveInFlight& save, RankShare& share, FileS
 
 void Saver::write_other(SaveInFlight& save, RankShare share, const fs::path& folder) {
   std::error_code ignored;  // nobody else has a folder of that name
-  const auto sink = fs::is_directory(folder, ignored) ? sink_in(folder) : sink_to_first(*between_);
+  auto sink = fs::is_directory(folder, ignored) ? sink_in(folder) : sink_to_first(*between_);
   RankOutcome outcome{.manifest = {}, .error = write_files(save, share, *sink)};
+  // It removes the file that it did not come to the end of. Rank 0 removes the folder once it has
+  // the outcome, and would leave it there if a file in it went away meanwhile.
+  sink.reset();
   try {
     if (outcome.error.empty()) outcome.manifest = print_manifest(share.manifest);
   } catch (const std::exception& error) {  // a name that is not UTF-8
