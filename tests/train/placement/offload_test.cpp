@@ -338,6 +338,29 @@ TEST_CASE("a model whose parameters are in several places is cut as one",
   }
 }
 
+TEST_CASE("values in the place of a parameter's are trained on, wherever the rank's part lies",
+          "[train][zero][placement]") {
+  const auto replaced = [](Context& ctx) {
+    auto net = ctx.prepare(float_net());
+    const auto optimizer = prepared_sgd(ctx, net);
+    step(ctx, net, *optimizer, 0);
+    auto weight = net->layers[1]->weight;
+    weight.set_data(torch::full(weight.sizes(), 0.25).to(ctx.device()));
+    step(ctx, net, *optimizer, 1);
+    return plain_values(ctx, net);
+  };
+  const KeptValues first;
+  REQUIRE(run_as({.elsewhere = false}, [&](Context& ctx) { first.keep(ctx, replaced(ctx)); }) ==
+          "");
+  for (const auto& zero : {optimizer_of(1), optimizer_of(3), kParameters}) {
+    const Way way{.zero = zero};
+    INFO(way.text());
+    CHECK(run_as(way, [&](Context& ctx) {
+            first.expect_same_as(replaced(ctx), kTolerance, "placed otherwise");
+          }) == "");
+  }
+}
+
 TEST_CASE("to prepare a model again takes no more of the device than its part",
           "[train][zero][placement]") {
   CHECK(run_as({.zero = kParameters}, [](Context& ctx) {
