@@ -53,18 +53,23 @@ TEST_CASE("fine_tune prints what it says, privately and on a cluster, and the fi
   }
 }
 
-TEST_CASE("fine_tune learns as much on the ranks of a cluster, with every stage of ZeRO",
+TEST_CASE("fine_tune learns on the ranks of a cluster with ZeRO what it learns there without",
           "[examples][train]") {
-  const auto promised = percentages(promised_output(kFineTune));
-  const auto [ranks, stage] = GENERATE(table<std::string, std::string>(
-      {{"1", "0"}, {"2", "1"}, {"2", "2"}, {"2", "3"}, {"3", "1"}, {"4", "2"}, {"4", "3"}}));
-  const auto output = run_on_cluster(with({"--ranks", ranks, "--zero", stage}));
-  INFO(ranks << " ranks, stage " << stage << ": " << output);
-  const auto reached = percentages(output);
-  REQUIRE(reached.size() == 3);
-  for (std::size_t line = 0; line < reached.size(); ++line)
-    CHECK(reached[line] == Approx(promised[line]).margin(8));
-  CHECK(reached[2] >= reached[1] + 10);
+  const auto ranks = GENERATE(as<std::string>(), "2", "3", "4");
+  const auto learned = [&](const std::string& stage) {
+    return percentages(run_on_cluster(with({"--ranks", ranks, "--zero", stage})));
+  };
+  const auto plain = learned("0");
+  REQUIRE(plain.size() == 3);
+  CHECK(plain[0] > 90);
+  CHECK(plain[2] >= plain[1] + 10);
+  for (const auto* stage : {"1", "2", "3"}) {
+    INFO(ranks << " ranks, stage " << stage);
+    const auto reached = learned(stage);
+    REQUIRE(reached.size() == 3);
+    for (std::size_t line = 0; line < reached.size(); ++line)
+      CHECK(reached[line] == Approx(plain[line]).margin(3));
+  }
 }
 
 TEST_CASE("fine_tune with ZeRO prints what it prints without", "[examples][train]") {

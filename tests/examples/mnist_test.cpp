@@ -5,7 +5,6 @@
 #include <iostream>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -72,15 +71,14 @@ TEST_CASE("mnist with ZeRO on the ranks of a cluster prints what it prints priva
     return Example{.name = "train/mnist",
                    .arguments = {"--epochs", "2", "--ranks", ranks, "--zero", stage}};
   };
-  const auto plain = accuracies(run_privately(with("2", "0")));
-  REQUIRE(plain.size() == 2);
-  for (const auto& [ranks, stage] : {std::pair{"2", "1"}, {"4", "2"}, {"4", "3"}}) {
-    INFO(ranks << " ranks, stage " << stage);
-    const auto reached = accuracies(run_on_cluster(with(ranks, stage)));
-    REQUIRE(reached.size() == 2);
-    // Float32 adds up in another order, and four ranks draw other rows into a step than two.
-    CHECK(reached.back() == Approx(plain.back()).margin(0.03));
-  }
+  const auto plain = run_privately(with("2", "0"));
+  for (const auto* stage : {"1", "2", "3"}) CHECK(run_on_cluster(with("2", stage)) == plain);
+  const auto of_four = accuracies(run_on_cluster(with("4", "0")));
+  REQUIRE(of_four.size() == 2);
+  const auto cut_in_four = accuracies(run_on_cluster(with("4", "3")));
+  REQUIRE(cut_in_four.size() == 2);
+  // Four numbers may be added in two orders: an image or two in 500.
+  CHECK(cut_in_four.back() == Approx(of_four.back()).margin(0.005));
 }
 
 TEST_CASE("mnist and fine_tune say what they lack for --gpus on a machine without",
