@@ -45,6 +45,15 @@ class Failed(Exception):
     """A program that was to be timed ended badly."""
 
 
+def end(child):
+    """With its ranks: those of torchrun have sessions of their own, and torchrun ends them on SIGTERM within 30 s."""
+    for number in signal.SIGTERM, signal.SIGKILL:
+        os.killpg(child.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(40)
+            return
+
+
 def rows_of(name, command, env):
     words = [str(word) for word in command]
     began = time.perf_counter()
@@ -56,8 +65,7 @@ def rows_of(name, command, env):
         raise Failed(f"{' '.join(words)} had not ended after {LIMIT_S} s") from None
     finally:
         if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)  # with its ranks
-            child.wait()
+            end(child)
     if child.returncode != 0:
         raise Failed(f"{' '.join(words)} ended with {child.returncode}: {errors.strip()[-2000:]}")
     print(f"# {name} {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
