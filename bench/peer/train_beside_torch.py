@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""All-reduce and data-parallel steps, also with ZeRO, and checkpoints: collective_bench, ddp_bench, zero_bench and checkpoint_bench,
-and in turns with them torch.distributed under torchrun.
+"""The start of a gang, all-reduce and data-parallel steps, also with ZeRO, and checkpoints: start_bench, collective_bench, ddp_bench,
+zero_bench and checkpoint_bench, and in turns with them torch.distributed under torchrun.
 
 usage: train_beside_torch.py FOLDER_OF_BENCHMARKS [--peer] [--only PART]... [--hosts 2] [--ranks N] [--gpus N] [--compressed]
                              [--rounds N] [--python PYTHON] [--smoke] [--json]
 
-The parts are collective, ddp, zero and checkpoint, each of which `--only` names alone; all of them with the peer take more than a
+The parts are start, collective, ddp, zero and checkpoint, each of which `--only` names alone; all of them with the peer take more than a
 quarter of an hour a round. PyTorch is that of the tests of frameworks, with gloo; `--python` names another one, which `--gpus` needs:
 one whose PyTorch can use the GPUs. Where PyTorch is not to be had, this says why, and no row has a peer.
+
+start measures until every rank has its communicator: from the start of a command, and in a running program for the first gang and for
+later ones. The peer of the whole command is torchrun; that of the others is torch.multiprocessing in a Python that has imported torch
+(torch_start.py), as it starts ranks by default, and in brackets by fork. The part is left out with `--hosts 2` and `--gpus`.
 
 With `--hosts 2` there is a rank on each of two hosts, which are network namespaces of this machine that a veth pair joins, with a node
 of `troupe` and one CPU in each (tests/support/host_pair.py: needs root and iproute2). It has the parts collective and ddp, and prints
@@ -33,12 +37,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/support"))
 from host_pair import ADDRESSES, DEVICE, NoHosts, host_pair  # noqa: E402
 
 PEER = Path(__file__).resolve().parent / "torch_train.py"
-PARTS = "collective", "ddp", "zero", "checkpoint"
+PEER_START = PEER.with_name("torch_start.py")
+PARTS = "start", "collective", "ddp", "zero", "checkpoint"
 PARTS_ON_HOSTS = "collective", "ddp"
 PORT_OF_TORCHRUN = 29555
 LIMIT_S = 600  # of one program
 
-UNITS = {"all_reduce": ("us", "us"), "checkpoint": ("gb_per_s", "GB/s")}
+UNITS = {"all_reduce": ("us", "us"), "checkpoint": ("gb_per_s", "GB/s"), "gang start": ("ms", "ms")}
+OTHER_WAYS = {"all_reduce": "not waited for", "gang start": "forked"}  # of the peer, beside its own
+WHY_NO_START = "a start is measured on the CPUs of one host, without a cluster that is there before"
 
 
 class Failed(Exception):
@@ -55,8 +62,9 @@ def end(child):
 
 
 def rows_of(name, command, env):
+    """A row with `at_s`, a time of the monotonic clock, gets the milliseconds since the start of the command."""
     words = [str(word) for word in command]
-    began = time.perf_counter()
+    began = time.monotonic()
     child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
                              start_new_session=True)
     try:
@@ -68,8 +76,9 @@ def rows_of(name, command, env):
             end(child)
     if child.returncode != 0:
         raise Failed(f"{' '.join(words)} ended with {child.returncode}: {errors.strip()[-2000:]}")
-    print(f"# {name} {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
-    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    print(f"# {name} {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+    rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    return [row | {"ms": 1e3 * (row["at_s"] - began)} if "at_s" in row else row for row in rows]
 
 
 def rows_of_peer(ranks, part):
@@ -84,13 +93,16 @@ def rows_of_peer(ranks, part):
 # ---- where the ranks are -----------------------------------------------------------------------------------------
 
 def benchmark(given, part):
-    return [given.folder / f"{part}_bench", given.ranks, "--gpus", given.gpus, "--json", *(["--smoke"] if given.smoke else []),
-            *(["--compressed"] if given.compressed and part == "ddp" else [])]
+    return [given.folder / f"{part}_bench", given.ranks, "--json", *(["--gpus", given.gpus] if given.gpus else []),
+            *(["--smoke"] if given.smoke else []), *(["--compressed"] if given.compressed and part == "ddp" else [])]
 
 
 def torchrun(given, part, *options):
-    return [given.python, "-m", "torch.distributed.run", *options, PEER, part, *(["--gpu"] if given.gpus else []),
-            *(["--smoke"] if given.smoke else []), *(["--compressed"] if given.compressed else [])]
+    run = [given.python, "-m", "torch.distributed.run", *options]
+    if part == "start":
+        return [*run, PEER_START]
+    return [*run, PEER, part, *(["--gpu"] if given.gpus else []), *(["--smoke"] if given.smoke else []),
+            *(["--compressed"] if given.compressed else [])]
 
 
 class OneHost:
@@ -103,11 +115,16 @@ class OneHost:
         return []
 
     def ours(self, part):
-        return rows_of(f"{part}_bench", benchmark(self._given, part), os.environ)
+        env = environment() if part == "start" else os.environ  # a start is that of a private cluster, whatever TROUPE_ADDRESS says
+        return rows_of(f"{part}_bench", benchmark(self._given, part), env)
 
     def theirs(self, part):
-        command = torchrun(self._given, part, "--standalone", "--nproc-per-node", self._given.ranks)
-        return rows_of(f"torch {part}", command, environment(OMP_NUM_THREADS="1"))
+        ranks, env = self._given.ranks, environment(OMP_NUM_THREADS="1")
+        command = torchrun(self._given, part, "--standalone", "--nproc-per-node", ranks)
+        if part != "start":
+            return rows_of(f"torch {part}", command, env)
+        from_one = [self._given.python, PEER_START, "--ranks", ranks, *(["--smoke"] if self._given.smoke else [])]
+        return rows_of("torchrun", command, env) + rows_of("torch.multiprocessing", from_one, env)
 
 
 class OnHostPair:
@@ -150,7 +167,7 @@ def ranks_of(given):
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 def key_of(row):
-    return row["bench"], row.get("bytes") or row["model"], row.get("how", "")
+    return row["bench"], row.get("bytes") or row.get("model", ""), row.get("how", "")
 
 
 def add(times, rows):
@@ -165,7 +182,7 @@ def median_of(rows, field):
 def peer_of(peers, key):
     """The peer has one way of reducing where Troupe has two."""
     bench, what, _ = key
-    return peers.get(key) or (peers.get((bench, what, "")) if bench == "all_reduce" else None)
+    return peers.get(key) or (peers.get((bench, what, "")) if bench.startswith("all_reduce") else None)
 
 
 def memory_of(rows, peer):
@@ -188,16 +205,17 @@ def row_of(key, rows, theirs):
     bench, what, how = key
     peer = peer_of(theirs, key)
     field, unit = UNITS.get(bench, ("steps_per_s", "steps/s"))
-    row = {"name": f"{bench} {what} {how}".strip(), "unit": unit, "troupe": median_of(rows, field),
+    row = {"name": " ".join(str(word) for word in key if word), "unit": unit, "troupe": median_of(rows, field),
            "peer": median_of(peer, field) if peer else None}
     if bench == "ddp":
         row |= {"floor": median_of(rows, "floor"), "peer_floor": median_of(peer, "floor") if peer else None}
     row |= memory_of(rows, peer)
     if "tflops" in rows[0]:
         row["tflops"] = median_of(rows, "tflops")
-    unwaited = theirs.get(("all_reduce, not waited for", what, "")) if bench == "all_reduce" else None
-    if unwaited:
-        row["peer_not_waited_for"] = median_of(unwaited, "us")
+    way = OTHER_WAYS.get(bench)
+    other = peer_of(theirs, (f"{bench}, {way}", what, how))
+    if other:
+        row[f"peer_{way}".replace(" ", "_")] = median_of(other, field)
     return row
 
 
@@ -209,10 +227,12 @@ def text_of(row):
     if "floor" in row:
         text += f"  {100 * row['troupe'] / row['floor']:3.0f} % of {row['floor']:.1f} without communication"
     if row["peer"]:
-        factor = row["peer"] / row["troupe"] if unit == "us" else row["troupe"] / row["peer"]
+        factor = row["peer"] / row["troupe"] if unit in ("us", "ms") else row["troupe"] / row["peer"]
         text += f"  torch {row['peer']:.2f} {unit}, {factor:.2f}x"
-    if "peer_not_waited_for" in row:
-        text += f" (not waited for {row['peer_not_waited_for']:.2f})"
+    for way in OTHER_WAYS.values():
+        other = row.get(f"peer_{way}".replace(" ", "_"))
+        if other:
+            text += f" ({way} {other:.2f})"
     return text + memory_text(row)
 
 
@@ -238,10 +258,12 @@ def arguments():
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    parts = PARTS if given.hosts == 1 else PARTS_ON_HOSTS
+    mode, parts = ("--hosts 2", PARTS_ON_HOSTS) if given.hosts == 2 else ("--gpus", PARTS[1:]) if given.gpus else ("", PARTS)
     for part in given.only or []:
         if part not in parts:
-            parser.error(f"--hosts 2 has the parts {' and '.join(parts)}, not {part}")
+            parser.error(f"{mode} has the parts {', '.join(parts)}, not {part}{f': {WHY_NO_START}' if part == 'start' else ''}")
+    if "start" not in parts and not given.only:
+        print(f"# no row of start: {WHY_NO_START}", file=sys.stderr)
     if given.hosts == 2 and (given.ranks != 2 or given.gpus):
         parser.error("--hosts 2 has one rank on each host, on its CPU: neither other --ranks nor --gpus")
     if given.peer and given.gpus and not given.python:
