@@ -79,4 +79,20 @@ void expect(bool holds, Say say) {
   if (!holds) expect(false, std::string(say()));
 }
 
+/// In a rank: the text of what `call` throws, which must be an Expected.
+template <class Expected, class Call>
+std::string thrown_by(Call call) {
+  try {
+    call();
+  } catch (const Expected& error) {
+    return error.what();
+  }
+  expect(false, "the call fails");
+  return {};
+}
+
+inline void expect_in(const std::string& text, const std::string& part) {
+  expect(text.find(part) != std::string::npos, "\"" + part + "\" in \"" + text + "\"");
+}
+
 }  // namespace troupe::testing

@@ -1,9 +1,7 @@
 #include <troupe/train/communicator.hpp>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -11,6 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include "collective/call.hpp"
+#include "collective/holdings.hpp"
 #include "guard.hpp"
 #include "support/forked_gang.hpp"
 
@@ -22,26 +21,6 @@ using Catch::Contains;
 namespace {
 
 constexpr std::chrono::milliseconds kShort{300};
-
-/// What a communicator would leave behind in this process.
-struct Holdings {
-  std::ptrdiff_t descriptors;
-  std::ptrdiff_t threads;
-  int mappings;
-  friend bool operator==(const Holdings&, const Holdings&) = default;
-};
-
-std::ptrdiff_t entries_of(const char* directory) {
-  return std::distance(std::filesystem::directory_iterator(directory), {});
-}
-
-Holdings holdings() {
-  int mappings = 0;
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);)
-    mappings += line.find("troupe-collective") != std::string::npos ? 1 : 0;
-  return {entries_of("/proc/self/fd"), entries_of("/proc/self/task"), mappings};
-}
 
 /// Throws what make_host_communicator throws, once nothing of the communicator is left.
 void fail_to_start(GangContext& gang, const HostOptions& options) {

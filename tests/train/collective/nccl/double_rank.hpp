@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "collective/background_reductions.hpp"
 #include "collective/nccl/on_device.hpp"
 #include "support/forked_gang.hpp"
@@ -31,22 +29,6 @@ inline std::unique_ptr<train::Communicator> over_double(GangContext& gang,
 
 inline train::BackgroundReductions& background_of(train::Communicator& comm) {
   return dynamic_cast<train::BackgroundReductions&>(comm);
-}
-
-/// The text of what `call` throws, which must be an Expected.
-template <class Expected, class Call>
-std::string thrown_by(Call call) {
-  try {
-    call();
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  expect(false, "the call fails");
-  return {};
-}
-
-inline void expect_in(const std::string& text, const std::string& part) {
-  expect(text.find(part) != std::string::npos, fmt::format("\"{}\" in \"{}\"", part, text));
 }
 
 /// Once the communicators and the buffers have ended: they have left nothing on the device, and a

@@ -133,6 +133,7 @@ void HostCommunicator::attempt(const Announcement& what, Call call) {
   patience_.begin(what);
   try {
     if (patience_.gang_is_broken()) patience_.throw_broken();
+    check_aborted();  // a call to which every rank comes waits for none, and would not see it
     call();
     patience_.end();
   } catch (...) {
