@@ -22,6 +22,11 @@
 #include "support/one_gpu.hpp"
 #include "support/scratch.hpp"
 #include "support/small_training.hpp"
+#include "support/zero_training.hpp"
+
+#include "batch_norm_training.hpp"
+#include "compressed_training.hpp"
+#include "join_training.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
@@ -216,4 +221,49 @@ TEST_CASE("a checkpoint written from a GPU continues with another number of rank
   INFO(written);
   CHECK(failures(gang_of(2).run([&](GangContext& gang) { steps(gang, "", written, 5, 10); })) ==
         "");
+}
+
+TEST_CASE("on a GPU compressed gradients are the rounded average of rounded gradients",
+          "[train][compression][gpu]") {
+  if (skipped_without_gpu()) return;
+  const auto type = GENERATE(torch::kFloat32, torch::kFloat64);
+  // One process may round a gradient that is nearly between two of bfloat16 to the other one.
+  constexpr double kOneBit = 1. / 128;
+  CHECK(run_on_gpu(2, compressed(),
+                   [&](Context& ctx) { expect_rounded_averages(ctx, type, kOneBit); }) == "");
+}
+
+TEST_CASE("on a GPU compression gives about the same parameters at all stages of ZeRO",
+          "[train][compression][zero][gpu]") {
+  if (skipped_without_gpu()) return;
+  const KeptValues without;
+  CHECK(run_on_gpu(2, compressed(), [&](Context& ctx) {
+          without.keep(ctx, trained_compressed(ctx, torch::kFloat32));
+        }) == "");
+  for (const int stage : {1, 2, 3}) {
+    INFO("stage " << stage);
+    CHECK(run_on_gpu(2, compressed(stage), [&](Context& ctx) {
+            without.expect_same_as(trained_compressed(ctx, torch::kFloat32), 1e-3, "with ZeRO");
+          }) == "");
+  }
+}
+
+TEST_CASE("on a GPU ranks with SyncBatchNorm train as one process over the joined batch",
+          "[train][batch_norm][zero][gpu]") {
+  if (skipped_without_gpu()) return;
+  const auto [ranks, stage] = GENERATE(table<int, int>({{3, 0}, {2, 1}, {2, 2}, {3, 3}}));
+  CAPTURE(ranks, stage);
+  CHECK(run_on_gpu(ranks, batch_norm_options(stage), [](Context& ctx) {
+          expect_joined_batch(ctx, 1e-9);  // other kernels than those of LibTorch's layers
+        }) == "");
+}
+
+TEST_CASE("on a GPU ranks with different numbers of batches train as one process",
+          "[train][join][gpu]") {
+  if (skipped_without_gpu()) return;
+  const int stage = GENERATE(0, 1, 2, 3), each = GENERATE(1, 2);
+  CAPTURE(stage, each);
+  CHECK(run_on_gpu(3, options_with(stage), [&](Context& ctx) {
+          expect_joined_as_alone(ctx, {1, 4, 3}, each);
+        }) == "");
 }

@@ -11,14 +11,13 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/utils/clip_grad.h>
-#include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
 #include "support/catch.hpp"
 #include "support/zero_training.hpp"
+
+#include "join_training.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
@@ -26,76 +25,6 @@ using namespace troupe::testing;
 using Catch::Contains;
 
 namespace {
-
-using Counts = std::vector<int>;  // of batches, by rank
-using Pair = std::pair<torch::Tensor, torch::Tensor>;
-
-Pair pair_of(int rank, int number) {
-  const auto seed = static_cast<std::uint64_t>(100 * (rank + 1) + number);
-  return {rows(4, kWidths.front(), seed), rows(4, kWidths.back(), seed + 50)};
-}
-
-std::vector<Pair> pairs_of(int rank, const Counts& counts) {
-  std::vector<Pair> pairs;
-  for (int i = 0; i < counts[static_cast<std::size_t>(rank)]; ++i)
-    pairs.push_back(pair_of(rank, i));
-  return pairs;
-}
-
-torch::Tensor loss_of_pair(Net& net, const Pair& pair) {
-  return torch::nn::functional::mse_loss(net->forward(pair.first), pair.second);
-}
-
-torch::optim::Adam adam_of(Net& net) {
-  return torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(0.05));
-}
-
-constexpr double kMostNorm = 0.3;
-
-/// What one process gets, which has the batches of all ranks, with an update after every `each`
-/// steps.
-std::vector<torch::Tensor> trained_alone(const Counts& counts, int each) {
-  Net net(kWidths, 5);
-  auto optimizer = adam_of(net);
-  const auto ranks = static_cast<int>(counts.size());
-  for (int step = 0; step < *std::ranges::max_element(counts); ++step) {
-    if (step % each == 0) optimizer.zero_grad();
-    for (int rank = 0; rank < ranks; ++rank) {
-      if (step >= counts[static_cast<std::size_t>(rank)]) continue;
-      (loss_of_pair(net, pair_of(rank, step)) / ranks).backward();
-    }
-    if (step % each != each - 1) continue;
-    torch::nn::utils::clip_grad_norm_(net->parameters(), kMostNorm);
-    optimizer.step();
-  }
-  return values_of(net);
-}
-
-/// The same with a context; checks how many steps there were, and how many counted.
-std::vector<torch::Tensor> trained_joined(Context& ctx, const Counts& counts, int each) {
-  auto net = ctx.prepare(Net(kWidths, 5));
-  auto optimizer = ctx.prepare(adam_of(net));
-  const auto pairs = pairs_of(ctx.rank(), counts);
-  int step = 0;
-  int counted = 0;
-  for (const auto& pair : ctx.join(pairs)) {
-    if (step % each == 0) optimizer.zero_grad();
-    if (!ctx.repeats_batch()) ++counted;
-    const bool is_update = step++ % each == each - 1;
-    if (!is_update) {
-      const auto guard = ctx.no_sync();
-      loss_of_pair(net, pair).backward();
-      continue;
-    }
-    loss_of_pair(net, pair).backward();
-    ctx.clip_grad_norm(optimizer, kMostNorm);
-    optimizer.step();
-  }
-  expect(step == *std::ranges::max_element(counts), "as many steps as the most batches");
-  expect(counted == counts[static_cast<std::size_t>(ctx.rank())], "own batches count once each");
-  expect(!ctx.repeats_batch(), "nothing is repeated after the loop");
-  return whole_values(ctx, net);
-}
 
 double sum_of_losses(Context& ctx, Net& net, torch::optim::Optimizer& optimizer,
                      const std::vector<Pair>& batches) {
@@ -127,10 +56,8 @@ TEST_CASE("ranks with different numbers of batches train as one process that has
   const bool find_unused = GENERATE(false, true);
   if (find_unused && stage % 2 == 1) return;  // as with the stage below
   const Counts counts{1, 4, 3};
-  CHECK(run(3, options_with(stage, find_unused), [&](Context& ctx) {
-          expect_same(trained_joined(ctx, counts, each), trained_alone(counts, each), 1e-9,
-                      "joined");
-        }) == "");
+  CHECK(run(3, options_with(stage, find_unused),
+            [&](Context& ctx) { expect_joined_as_alone(ctx, counts, each); }) == "");
 }
 
 TEST_CASE("a program adds up what counts", "[train][join]") {

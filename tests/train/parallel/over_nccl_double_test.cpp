@@ -2,7 +2,10 @@
 // whose memory the double takes for a GPU's.
 #include <troupe/train/context.hpp>
 
+#include <cmath>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -12,13 +15,25 @@
 #include <troupe/errors.hpp>
 
 #include "parallel/device.hpp"
+#include "precision/master_weights_checks.hpp"
+#include "precision/scaled_training.hpp"
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
 #include "support/nccl_double/nccl_double.hpp"
 #include "support/net.hpp"
 #include "support/other_device.hpp"
+#include "support/parameter_values.hpp"
+#include "support/rank_contexts.hpp"
+#include "support/scratch.hpp"
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
+#include "support/zero_training.hpp"
+#include "zero/clipping_training.hpp"
+#include "zero/prefetch_training.hpp"
+
+#include "batch_norm_training.hpp"
+#include "compressed_training.hpp"
+#include "join_training.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
@@ -30,10 +45,9 @@ namespace {
 
 /// A rank's context. Each rank of a node has a device of its own.
 struct OverNccl {
-  OverNccl(GangContext& gang, Backend backend, int stage) : member(prepared(gang)) {
-    auto options = small_buckets();
+  OverNccl(GangContext& gang, Backend backend, ContextOptions options, const Folders& folders = {})
+      : member(prepared(gang), folders.storage, folders.from) {
     options.backend = backend;
-    options.zero.stage = stage;
     ctx.emplace(member, options);
   }
   static GangContext& prepared(GangContext& gang) {
@@ -45,36 +59,26 @@ struct OverNccl {
   std::optional<Context> ctx;
 };
 
-/// Over a rank's part of the rows.
-torch::Tensor squares(Context& ctx, Net& net, std::uint64_t number) {
-  const auto of_rank = [&](std::int64_t width, std::uint64_t seed) {
-    return part(rows(kRows, width, seed), ctx.rank(), ctx.world_size()).to(ctx.device());
-  };
-  const auto x = of_rank(kWidths.front(), 10 + number);
-  const auto y = of_rank(kWidths.back(), 20 + number);
-  return (net->forward(x) - y).square().mean();
-}
-
-void step(Context& ctx, Net& net, torch::optim::Optimizer& optimizer, std::uint64_t number) {
-  optimizer.zero_grad();
-  net->zero_grad();
-  squares(ctx, net, number).backward();
-  optimizer.step();
+/// Runs a function in each rank of a gang. -> failures() of the ranks.
+std::string run_over_nccl(int ranks, const ContextOptions& options,
+                          const std::function<void(Context&)>& body, const Folders& folders = {}) {
+  return failures(ForkedGang::on_one_node(ranks).run([&](GangContext& gang) {
+    OverNccl rank(gang, Backend::Nccl, options, folders);
+    expect(rank.ctx->device() == other_device(), "tensors of the CPU are told apart");
+    expect(rank.ctx->communicator().name() == "nccl", "its backend");
+    body(*rank.ctx);
+  }));
 }
 
 std::vector<torch::Tensor> trained(GangContext& gang, Backend backend, int stage) {
-  OverNccl rank(gang, backend, stage);
+  OverNccl rank(gang, backend, options_with(stage));
   auto& ctx = *rank.ctx;
   expect(ctx.communicator().name() == (backend == Backend::Nccl ? "nccl" : "host"), "its backend");
   auto net = ctx.prepare(Net(kWidths));
   auto optimizer =
       ctx.prepare(torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(0.01)));
   for (std::uint64_t number = 0; number < 4; ++number) step(ctx, net, optimizer, number);
-  const auto whole = ctx.gathered(net);
-  std::vector<torch::Tensor> values;
-  for (const auto& parameter : net->parameters())
-    values.push_back(parameter.detach().cpu().clone());
-  return values;
+  return whole_values(ctx, net);
 }
 
 }  // namespace
@@ -86,9 +90,7 @@ TEST_CASE("a training over NCCL's calls gives what one over the host communicato
   CHECK(failures(ForkedGang::on_one_node(2).run([stage](GangContext& gang) {
           const auto expected = trained(gang, Backend::Host, stage);
           const auto values = trained(gang, Backend::Nccl, stage);
-          expect(values.size() == expected.size(), "as many parameters");
-          for (std::size_t i = 0; i < values.size(); ++i)
-            expect(torch::equal(values[i], expected[i]), "parameter " + std::to_string(i));
+          expect_same(values, expected, 0, "over NCCL");
         })) == "");
 }
 
@@ -97,7 +99,7 @@ TEST_CASE("a rank that leaves a training over NCCL by an exception ends the othe
   const auto outcomes = ForkedGang::on_one_node(2).run([](GangContext& gang) {
     const Leaving leaving(gang, 1);
     try {
-      OverNccl rank(gang, Backend::Nccl, 0);
+      OverNccl rank(gang, Backend::Nccl, options_with(0));
       auto net = rank.ctx->prepare(Net(kWidths));
       auto optimizer = rank.ctx->prepare(torch::optim::Adam(net->parameters()));
       step(*rank.ctx, net, optimizer, 0);
@@ -111,4 +113,111 @@ TEST_CASE("a rank that leaves a training over NCCL by an exception ends the othe
   CHECK(failures({outcomes[1]}) == "");
   CHECK(outcomes[0].type == "GangBroken");
   CHECK_THAT(outcomes[0].message, Contains("rank 1"));
+}
+
+TEST_CASE("over NCCL's calls gradients are clipped by the norm of all",
+          "[train][zero][nccl][double]") {
+  const int stage = GENERATE(0, 1, 2, 3), ranks = GENERATE(2, 3);
+  CAPTURE(stage, ranks);
+  CHECK(run_over_nccl(ranks, options_with(stage), expect_clipped_as_alone) == "");
+}
+
+TEST_CASE("over NCCL's calls compressed gradients are the rounded average of rounded gradients",
+          "[train][compression][nccl][double]") {
+  const auto type = GENERATE(torch::kFloat32, torch::kFloat64);
+  CHECK(run_over_nccl(2, compressed(), [&](Context& ctx) { expect_rounded_averages(ctx, type); }) ==
+        "");
+}
+
+TEST_CASE("over NCCL's calls compression gives the same parameters at all stages of ZeRO",
+          "[train][compression][zero][nccl][double]") {
+  const KeptValues without;
+  CHECK(run_over_nccl(2, compressed(), [&](Context& ctx) {
+          without.keep(ctx, trained_compressed(ctx, torch::kFloat32));
+        }) == "");
+  for (const int stage : {1, 2, 3}) {
+    INFO("stage " << stage);
+    CHECK(run_over_nccl(2, compressed(stage), [&](Context& ctx) {
+            without.expect_same_as(trained_compressed(ctx, torch::kFloat32), 1e-6, "with ZeRO");
+          }) == "");
+  }
+}
+
+TEST_CASE("over NCCL's calls ranks with SyncBatchNorm train as one process over the joined batch",
+          "[train][batch_norm][zero][nccl][double]") {
+  const auto [ranks, stage] = GENERATE(table<int, int>({{3, 0}, {2, 1}, {2, 2}, {3, 3}}));
+  CAPTURE(ranks, stage);
+  CHECK(run_over_nccl(ranks, batch_norm_options(stage),
+                      [](Context& ctx) { expect_joined_batch(ctx); }) == "");
+}
+
+TEST_CASE("over NCCL's calls ranks with different numbers of batches train as one process",
+          "[train][join][nccl][double]") {
+  const int stage = GENERATE(0, 1, 2, 3), each = GENERATE(1, 2);
+  CAPTURE(stage, each);
+  CHECK(run_over_nccl(3, options_with(stage), [&](Context& ctx) {
+          expect_joined_as_alone(ctx, {1, 4, 3}, each);
+        }) == "");
+}
+
+TEST_CASE("over NCCL's calls buckets of parameters that come ahead have the values of all",
+          "[train][zero][gathering][nccl][double]") {
+  const bool prefetch = GENERATE(true, false);
+  const int ranks = GENERATE(2, 3);
+  CAPTURE(prefetch, ranks);
+  CHECK(run_over_nccl(ranks, prefetch_options(prefetch), expect_deep_net_as_alone) == "");
+}
+
+TEST_CASE("over NCCL's calls a loss scale that is a power of two changes no bit of a training",
+          "[train][precision][zero][nccl][double]") {
+  using namespace precision_training;
+  const int stage = GENERATE(0, 1, 2, 3), ranks = GENERATE(2, 3);
+  CAPTURE(stage, ranks);
+  const KeptValues plain;
+  CHECK(run_over_nccl(ranks, options_of(Type::Float32, stage),
+                      [&](Context& ctx) { plain.keep(ctx, train_scaled(ctx)); }) == "");
+  CHECK(run_over_nccl(ranks, options_of(Type::Float16, stage), [&](Context& ctx) {
+          plain.expect_same_as(train_scaled(ctx), 0, "scaled");
+        }) == "");
+}
+
+TEST_CASE("over NCCL's calls all ranks leave a step out whose gradients are not finite on one",
+          "[train][precision][zero][nccl][double]") {
+  using namespace precision_training;
+  const int stage = GENERATE(0, 1, 2, 3);
+  const auto wrong = GENERATE(std::numeric_limits<double>::infinity(), std::nan(""));
+  CAPTURE(stage, wrong);
+  CHECK(run_over_nccl(3, options_of(Type::Float16, stage, {.initial = 1024, .hysteresis = 1}),
+                      [&](Context& ctx) { expect_step_left_out(ctx, wrong); }) == "");
+}
+
+TEST_CASE("over NCCL's calls operators under autocast compute in the smaller type",
+          "[train][precision][nccl][double]") {
+  using namespace precision_training;
+  const auto type = GENERATE(Type::BFloat16, Type::Float16);
+  const int stage = GENERATE(0, 3);
+  CAPTURE(static_cast<int>(type), stage);
+  CHECK(run_over_nccl(2, options_of(type, stage),
+                      [&](Context& ctx) { expect_autocast(ctx, type); }) == "");
+}
+
+TEST_CASE("over NCCL's calls a training with master weights is the one written out by hand",
+          "[train][precision][zero][nccl][double]") {
+  using namespace master_weights_training;
+  const auto type = GENERATE(Type::BFloat16, Type::Float16);
+  const int stage = GENERATE(0, 1, 2, 3);
+  CAPTURE(static_cast<int>(type), stage);
+  const Scratch scratch;
+  const auto check = [&](const std::function<void(Context&)>& body) {
+    CHECK(run_over_nccl(2, options_with_masters(type, stage), body, {.storage = scratch.path()}) ==
+          "");
+  };
+  check([&](Context& ctx) { expect_trained_as_by_hand(ctx, type, scratch.path()); });
+  check([&](Context& ctx) { expect_masters_clipped(ctx, type, scratch.path()); });
+  if (type == Type::BFloat16) {
+    if (stage < 2) check(expect_small_updates_add_up);
+    return;
+  }
+  check([&](Context& ctx) { expect_masters_left_as_they_were(ctx, scratch.path()); });
+  check([&](Context& ctx) { expect_small_gradient_kept(ctx, scratch.path()); });
 }

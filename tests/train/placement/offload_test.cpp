@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 #include <torch/optim/adam.h>
-#include <torch/optim/schedulers/step_lr.h>
 
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
@@ -23,12 +22,10 @@
 #include "support/small_optimizers.hpp"
 #include "support/small_training.hpp"
 
-using namespace troupe;
-using namespace troupe::train;
-using namespace troupe::testing;
+#include "offload_training.hpp"
+
+using namespace offload_training;
 using Catch::Contains;
-using Type = MixedPrecision::Type;
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -39,13 +36,7 @@ struct Way {
   bool elsewhere = true;      ///< on other_device(), and not on the CPU
   int ranks = 2;
 
-  ContextOptions options() const {
-    auto made = small_buckets();
-    made.zero = zero;
-    made.mixed_precision = {
-        .type = type, .loss_scale = {.initial = 1024}, .master_weights = type != Type::Float32};
-    return made;
-  }
+  ContextOptions options() const { return options_of(zero, type); }
   std::string text() const {
     return fmt::format("stage {}{}{}, type {}, {} ranks", zero.stage,
                        zero.offload_optimizer ? ", optimizer" : "",
@@ -56,70 +47,11 @@ struct Way {
 
 constexpr double kTolerance = 1e-6;  // the ranks' gradients are added in other orders
 
-constexpr ZeroOptions kParameters{
-    .stage = 3, .offload_optimizer = true, .offload_parameters = true};
-
-ZeroOptions optimizer_of(int stage) { return {.stage = stage, .offload_optimizer = true}; }
-
 /// -> failures() of the ranks.
 std::string run_as(const Way& way, const std::function<void(Context&)>& rank,
                    const Folders& folders = {}) {
   const auto device = way.elsewhere ? std::optional(other_device()) : std::nullopt;
   return run(way.ranks, way.options(), rank, folders, device);
-}
-
-/// Over a rank's part of the rows, in the type of the parameters.
-torch::Tensor loss_in(Context& ctx, Net& net, std::uint64_t batch) {
-  const auto like = net->parameters().front();
-  const auto of_rank = [&](std::int64_t width, std::uint64_t seed) {
-    return part(rows(kRows, width, seed), ctx.rank(), ctx.world_size())
-        .to(like.scalar_type())
-        .to(ctx.device());
-  };
-  const auto x = of_rank(kWidths.front(), 10 + batch);
-  const auto y = of_rank(kWidths.back(), 20 + batch);
-  return (net->forward(x).to(torch::kFloat32) - y.to(torch::kFloat32)).square().mean();
-}
-
-using Optimizer = std::unique_ptr<torch::optim::Optimizer>;
-
-template <class O>
-Optimizer prepared(Context& ctx, O optimizer) {
-  return std::make_unique<PreparedOptimizer<O>>(ctx.prepare(std::move(optimizer)));
-}
-Optimizer prepared_adam(Context& ctx, Net& net) { return prepared(ctx, adam(net, true)); }
-Optimizer prepared_adamw(Context& ctx, Net& net) { return prepared(ctx, adamw(net)); }
-Optimizer prepared_sgd(Context& ctx, Net& net) { return prepared(ctx, sgd(net)); }
-
-/// A step of two batches, whose gradients are clipped.
-void step(Context& ctx, Net& net, torch::optim::Optimizer& optimizer, std::uint64_t number) {
-  optimizer.zero_grad();
-  net->zero_grad();
-  {
-    const auto guard = ctx.no_sync();
-    ctx.scaled(loss_in(ctx, net, 2 * number)).backward();
-  }
-  ctx.scaled(loss_in(ctx, net, 2 * number + 1)).backward();
-  ctx.clip_grad_norm(optimizer, 0.5);
-  optimizer.step();
-}
-
-/// In float32 on the CPU.
-std::vector<torch::Tensor> plain_values(Context& ctx, Net& net) {
-  auto values = whole_values(ctx, net);
-  for (auto& value : values) value = value.to(torch::kCPU, torch::kFloat32);
-  return values;
-}
-
-std::vector<torch::Tensor> trained(Context& ctx, Optimizer (*make)(Context&, Net&)) {
-  auto net = ctx.prepare(float_net());
-  const auto optimizer = make(ctx, net);
-  torch::optim::StepLR schedule(*optimizer, 2, 0.5);
-  for (std::uint64_t i = 0; i < 4; ++i) {
-    step(ctx, net, *optimizer, i);
-    schedule.step();
-  }
-  return plain_values(ctx, net);
 }
 
 /// Of the ways, whose results are compared with those of the first; "" if they are the same.

@@ -136,7 +136,7 @@ TEST_CASE("a checkpoint has the master weights of the optimizer that was prepare
               auto net = ctx.prepare(float_net());
               auto first = ctx.prepare(adam(net));
               same_step(ctx, net, first, 0);
-              ByHand by_hand(Type::BFloat16, plain_sgd_of);
+              ByHand by_hand(ctx, Type::BFloat16, plain_sgd_of);
               const auto between = values_of(net);
               for (std::size_t i = 0; i < between.size(); ++i) {
                 by_hand.net->parameters()[i].detach().copy_(between[i]);

@@ -26,31 +26,9 @@
 #include "support/test_member.hpp"
 #include "support/zero_training.hpp"
 
+#include "master_weights_checks.hpp"
+
 using namespace master_weights_training;
-
-namespace {
-
-/// One backward pass for each batch, over this rank's part of the rows. All but the last one are
-/// under no_sync().
-void backward(Context& ctx, Net& net, const std::vector<std::uint64_t>& batches) {
-  const auto one = [&](std::uint64_t batch) {
-    ctx.scaled(loss_on(ctx, net, batch, ctx.rank(), ctx.world_size())).backward();
-  };
-  {
-    const auto no_sync = ctx.no_sync();
-    for (std::size_t i = 0; i + 1 < batches.size(); ++i) one(batches[i]);
-  }
-  one(batches.back());
-}
-
-void scaled_step(Context& ctx, Net& net, optim::Optimizer& optimizer,
-                 const std::vector<std::uint64_t>& batches) {
-  optimizer.zero_grad();
-  backward(ctx, net, batches);
-  optimizer.step();
-}
-
-}  // namespace
 
 TEST_CASE("a training with master weights is the one written out by hand, bit for bit",
           "[train][precision][zero]") {
@@ -59,25 +37,7 @@ TEST_CASE("a training with master weights is the one written out by hand, bit fo
   CAPTURE(static_cast<int>(type), stage, ranks);
   const Scratch scratch;
   CHECK(run(ranks, options_with_masters(type, stage),
-            [&](Context& ctx) {
-              ByHand by_hand(type);
-              auto net = ctx.prepare(float_net());
-              auto optimizer = ctx.prepare(adam(net));
-              for (std::uint64_t number = 0; number < 6; ++number) {
-                std::vector<std::uint64_t> batches{number};
-                if (number % 2 == 1) batches.push_back(10 + number);
-                scaled_step(ctx, net, optimizer, batches);
-                by_hand.step(ctx, batches, ctx.world_size());
-                // What a checkpoint does to the parameters must not show afterwards.
-                if (number == 2) ctx.checkpoint(net, optimizer);
-              }
-              const auto values = whole_values(ctx, net);
-              expect_same(values, values_of(by_hand.net), 0, "the parameters");
-              for (const auto& value : values)
-                expect(value.scalar_type() == scalar(type), "they are of the smaller type");
-              ctx.checkpoint(net, optimizer);
-              expect_saved(ctx, scratch.path(), by_hand.masters);
-            },
+            [&](Context& ctx) { expect_trained_as_by_hand(ctx, type, scratch.path()); },
             {.storage = scratch.path()}) == "");
 }
 
@@ -88,25 +48,7 @@ TEST_CASE("gradients of parameters with master weights are clipped by their norm
   CAPTURE(static_cast<int>(type), stage);
   const Scratch scratch;
   CHECK(run(2, options_with_masters(type, stage),
-            [&](Context& ctx) {
-              ByHand by_hand(type, plain_sgd_of), unclipped(type, plain_sgd_of);
-              auto net = ctx.prepare(float_net());
-              auto optimizer = ctx.prepare(optim::SGD(net->parameters(), 0.5));
-              for (std::uint64_t number = 0; number < 4; ++number) {
-                optimizer.zero_grad();
-                backward(ctx, net, {number});
-                const auto norm = ctx.clip_grad_norm(optimizer, 0.05);
-                optimizer.step();
-                by_hand.step(ctx, {number}, 2, 0.05);
-                unclipped.step(ctx, {number}, 2);
-                expect(norm > 0.05 && std::abs(norm - by_hand.norm) < 1e-3 * norm,
-                       [&] { return fmt::format("a norm of {}, not {}", norm, by_hand.norm); });
-              }
-              ctx.checkpoint(net, optimizer);
-              expect_saved(ctx, scratch.path(), by_hand.masters, 1e-4);
-              expect(!torch::allclose(by_hand.masters[0], unclipped.masters[0], 1e-2, 1e-2),
-                     "it matters");
-            },
+            [&](Context& ctx) { expect_masters_clipped(ctx, type, scratch.path()); },
             {.storage = scratch.path()}) == "");
 }
 
@@ -115,47 +57,14 @@ TEST_CASE("a step of float16 that is left out leaves the master weights as they 
   const int stage = GENERATE(0, 1, 2, 3);
   const Scratch scratch;
   CHECK(run(2, options_with_masters(Type::Float16, stage),
-            [&](Context& ctx) {
-              ByHand by_hand(Type::Float16);
-              auto net = ctx.prepare(float_net());
-              auto optimizer = ctx.prepare(adam(net));
-              for (std::uint64_t number = 0; number < 4; ++number) {
-                scaled_step(ctx, net, optimizer, {number});
-                by_hand.step(ctx, {number}, 2);
-                optimizer.zero_grad();
-                auto loss = loss_on(ctx, net, number, ctx.rank(), 2);
-                if (number % 2 == 0 && ctx.rank() == 1) loss = loss * std::nan("");
-                ctx.scaled(loss).backward();
-                ctx.clip_grad_norm(optimizer, 1e-3);
-                if (number % 2 == 0)
-                  optimizer.step();  // which is left out
-                else
-                  optimizer.zero_grad();  // drops what was clipped
-              }
-              expect(ctx.skipped_steps() == 2, "those with a NaN");
-              ctx.checkpoint(net, optimizer);
-              expect_saved(ctx, scratch.path(), by_hand.masters);
-            },
+            [&](Context& ctx) { expect_masters_left_as_they_were(ctx, scratch.path()); },
             {.storage = scratch.path()}) == "");
 }
 
 TEST_CASE("updates that the smaller type would lose add up", "[train][precision]") {
   const int stage = GENERATE(0, 1);
-  CHECK(run(2, options_with_masters(Type::BFloat16, stage), [&](Context& ctx) {
-          auto layer = ctx.prepare(torch::nn::Linear(torch::nn::LinearOptions(1, 1).bias(false)));
-          {
-            const torch::NoGradGuard no_grad;
-            layer->weight.fill_(1);
-          }
-          auto optimizer = ctx.prepare(optim::SGD(layer->parameters(), 0.001));
-          for (int i = 0; i < 10; ++i) {
-            optimizer.zero_grad();
-            layer->weight.sum().backward();
-            optimizer.step();  // 1 - 0.001 is 1 in bfloat16
-          }
-          expect(std::abs(layer->weight.item<double>() - 0.99) < 0.003,
-                 [&] { return fmt::format("{}", layer->weight.item<double>()); });
-        }) == "");
+  CHECK(run(2, options_with_masters(Type::BFloat16, stage),
+            [&](Context& ctx) { expect_small_updates_add_up(ctx); }) == "");
 }
 
 TEST_CASE("a gradient that float16 cannot hold once it is divided is not lost",
@@ -163,23 +72,7 @@ TEST_CASE("a gradient that float16 cannot hold once it is divided is not lost",
   const int stage = GENERATE(0, 1, 2, 3);
   const Scratch scratch;
   CHECK(run(2, options_with_masters(Type::Float16, stage),
-            [&](Context& ctx) {
-              torch::nn::Linear made(torch::nn::LinearOptions(3, 1).bias(false));
-              {
-                const torch::NoGradGuard no_grad;
-                made->weight.zero_();
-              }
-              auto layer = ctx.prepare(made);
-              auto optimizer = ctx.prepare(optim::SGD(layer->parameters(), 1.0));
-              ctx.scaled(layer->weight.to(torch::kFloat32).sum() * 2e-8).backward();
-              optimizer.step();
-              ctx.checkpoint(layer, optimizer);
-              if (ctx.rank() != 0) return;
-              torch::nn::Linear saved(torch::nn::LinearOptions(3, 1).bias(false));
-              troupe::train::load(saved, latest_checkpoint(scratch.path()));
-              expect(torch::allclose(saved->weight, torch::full({1, 3}, -2e-8), 1e-2, 0),
-                     [&] { return fmt::format("{}", saved->weight[0][0].item<double>()); });
-            },
+            [&](Context& ctx) { expect_small_gradient_kept(ctx, scratch.path()); },
             {.storage = scratch.path()}) == "");
 }
 
@@ -187,7 +80,7 @@ TEST_CASE("what is written to a parameter becomes its master weight", "[train][p
   const auto type = GENERATE(Type::BFloat16, Type::Float16);
   const int stage = GENERATE(0, 1, 2, 3);
   CHECK(run(2, options_with_masters(type, stage), [&](Context& ctx) {
-          ByHand by_hand(type);
+          ByHand by_hand(ctx, type);
           auto net = ctx.prepare(float_net());
           auto optimizer = ctx.prepare(adam(net));
           same_step(ctx, net, optimizer, 0);

@@ -20,87 +20,23 @@
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
 #include "support/net.hpp"
+#include "support/parameter_values.hpp"
 #include "support/precision_training.hpp"
 #include "support/scratch.hpp"
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
 #include "support/zero_training.hpp"
 
+#include "scaled_training.hpp"
+
 using namespace precision_training;
-
-namespace {
-
-/// Two batches for each step, and clipping, which would be wrong with gradients that are not
-/// divided.
-std::vector<torch::Tensor> train_scaled(Context& ctx) {
-  auto net = ctx.prepare(Net(kWidths, 5));
-  auto optimizer = ctx.prepare(adam(net));
-  for (std::uint64_t step = 0; step < 6; ++step) {
-    optimizer.zero_grad();
-    {
-      const auto no_sync = ctx.no_sync();
-      ctx.scaled(loss_of(net, ctx.rank(), ctx.world_size(), 2 * step)).backward();
-    }
-    ctx.scaled(loss_of(net, ctx.rank(), ctx.world_size(), 2 * step + 1)).backward();
-    if (step % 2 == 0) ctx.clip_grad_norm(optimizer, 0.5);
-    optimizer.step();
-  }
-  return values_of(net);
-}
-
-}  // namespace
 
 TEST_CASE("operators under autocast compute in the smaller type, and the parameters stay",
           "[train][precision]") {
   const auto type = GENERATE(Type::BFloat16, Type::Float16);
   const int stage = GENERATE(0, 3);
-  CHECK(run(2, options_of(type, stage), [type](Context& ctx) {
-          const auto expected = type == Type::BFloat16 ? torch::kBFloat16 : torch::kHalf;
-          Net made(kWidths, 5);
-          made->to(torch::kFloat32);
-          auto net = ctx.prepare(made);
-          auto optimizer = ctx.prepare(adam(net));
-          const auto x = rows(kRows, kWidths.front(), 10).to(torch::kFloat32);
-          const auto y = rows(kRows, kWidths.back(), 20).to(torch::kFloat32);
-          Net plain(kWidths, 5);  // as all ranks have all rows, they train as one
-          plain->to(torch::kFloat32);
-          auto plain_optimizer = adam(plain);
-          double last = 0, expected_last = 0;
-          for (int step = 0; step < 30; ++step) {
-            torch::Tensor loss;
-            {
-              const auto autocast = ctx.autocast();
-              const auto out = net->forward(x);
-              expect(out.scalar_type() == expected, "the layers compute in the smaller type");
-              {
-                const auto inner = ctx.autocast();
-                expect(net->layers[0]->forward(x).scalar_type() == expected,
-                       "also inside of another");
-              }
-              expect(at::autocast::is_autocast_enabled(torch::kCPU), "the outer one goes on");
-              loss = torch::nn::functional::mse_loss(out, y);
-              expect(loss.scalar_type() == torch::kFloat32, "the loss is computed in float32");
-            }
-            optimizer.zero_grad();
-            ctx.scaled(loss).backward();
-            optimizer.step();
-            last = loss.item<double>();
-            plain_optimizer.zero_grad();
-            loss = torch::nn::functional::mse_loss(plain->forward(x), y);
-            loss.backward();
-            plain_optimizer.step();
-            expected_last = loss.item<double>();
-          }
-          expect(!at::autocast::is_autocast_enabled(torch::kCPU), "it ends with the guard");
-          expect(std::abs(last - expected_last) < 0.02 * expected_last, [&] {
-            return fmt::format("a loss of {}, and {} in float32", last, expected_last);
-          });
-          expect(last != expected_last, "the rounding of the smaller type shows");
-          expect(ctx.skipped_steps() == 0, "no step is left out");
-          const auto whole = ctx.gathered(net);
-          for (const auto& parameter : net->parameters())
-            expect(parameter.scalar_type() == torch::kFloat32, "the parameters are of float32");
-        }) == "");
+  CHECK(run(2, options_of(type, stage), [type](Context& ctx) { expect_autocast(ctx, type); }) ==
+        "");
 }
 
 TEST_CASE("a step under autocast is seen by the layers that come after it", "[train][precision]") {
@@ -133,18 +69,12 @@ TEST_CASE("a loss scale that is a power of two changes no bit of a training",
           "[train][precision][zero]") {
   const int stage = GENERATE(0, 1, 2, 3), ranks = GENERATE(1, 2, 3);
   CAPTURE(stage, ranks);
-  const Scratch scratch;
-  const auto file = (scratch.path() / "values.pt").string();
-  REQUIRE(run(ranks, options_of(Type::Float32, stage), [&](Context& ctx) {
-            const auto values = train_scaled(ctx);
-            if (ctx.rank() == 0) torch::save(values, file);
-          }) == "");
+  const KeptValues plain;
+  REQUIRE(run(ranks, options_of(Type::Float32, stage),
+              [&](Context& ctx) { plain.keep(ctx, train_scaled(ctx)); }) == "");
   CHECK(run(ranks, options_of(Type::Float16, stage, {.initial = 1024, .window = 2}),
             [&](Context& ctx) {
-              std::vector<torch::Tensor> expected;
-              torch::load(expected, file);
-              const auto values = train_scaled(ctx);
-              expect_same(values, expected, 0, "scaled");
+              plain.expect_same_as(train_scaled(ctx), 0, "scaled");
               expect(ctx.loss_scale() == 4096,
                      [&] { return fmt::format("scale {}", ctx.loss_scale()); });
             }) == "");
@@ -155,34 +85,7 @@ TEST_CASE("a gradient of one rank that is not finite has all ranks leave the ste
   const int stage = GENERATE(0, 1, 2, 3);
   const auto wrong = GENERATE(std::numeric_limits<double>::infinity(), std::nan(""));
   CHECK(run(3, options_of(Type::Float16, stage, {.initial = 1024, .hysteresis = 1}),
-            [&](Context& ctx) {
-              auto net = ctx.prepare(Net(kWidths, 5));
-              auto optimizer = ctx.prepare(adam(net));
-              const auto values = [&] {
-                const auto whole = ctx.gathered(net);
-                return values_of(net);
-              };
-              const auto step = [&](bool is_wrong) {
-                optimizer.zero_grad();
-                auto loss = loss_of(net, ctx.rank(), ctx.world_size());
-                if (is_wrong && ctx.rank() == 1) loss = loss * wrong;
-                ctx.scaled(loss).backward();
-                if (is_wrong) ctx.clip_grad_norm(optimizer, 1);
-                optimizer.step();
-              };
-              step(false);
-              const auto before = values();
-              step(true);
-              expect_same(values(), before, 0, "after the step that is left out");
-              expect(ctx.skipped_steps() == 1, "it is counted");
-              step(false);
-              expect(ctx.loss_scale() == 512,
-                     [&] { return fmt::format("scale {}", ctx.loss_scale()); });
-              const auto after = values();
-              expect(!torch::equal(after[0], before[0]), "the next step is made");
-              for (const auto& each : after)
-                expect(each.isfinite().all().item<bool>(), "and finite");
-            }) == "");
+            [&](Context& ctx) { expect_step_left_out(ctx, wrong); }) == "");
 }
 
 TEST_CASE("a gradient that only this rank has is looked at by all", "[train][precision]") {

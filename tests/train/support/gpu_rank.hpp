@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "support/forked_gang.hpp"
 #include "support/net.hpp"
 #include "support/one_gpu.hpp"
+#include "support/rank_contexts.hpp"
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
 
@@ -36,6 +38,17 @@ struct GpuRank {
   TestMember member;
   train::Context ctx;
 };
+
+/// Runs a function in each rank of a gang on the GPU, with the rank's context. -> failures() of the
+/// ranks.
+inline std::string run_on_gpu(int ranks, const train::ContextOptions& options,
+                              const std::function<void(train::Context&)>& rank,
+                              const Folders& folders = {}) {
+  return failures(gang_of(ranks).run([&](GangContext& gang) {
+    GpuRank on_gpu(gang, options, folders.storage.string(), folders.from.string());
+    rank(on_gpu.ctx);
+  }));
+}
 
 /// One process's net on the GPU.
 inline Net reference_on(c10::Device device) {

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <torch/nn/functional/loss.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
@@ -38,10 +37,11 @@ inline at::ScalarType scalar(Type type) {
 
 /// The loss over a rank's part of the rows, under autocast.
 inline torch::Tensor loss_on(Context& ctx, Net& net, std::uint64_t batch, int rank, int ranks) {
-  const auto x = part(rows(kRows, kWidths.front(), 10 + batch), rank, ranks).to(torch::kFloat32);
-  const auto y = part(rows(kRows, kWidths.back(), 20 + batch), rank, ranks).to(torch::kFloat32);
+  const auto like = torch::dtype(torch::kFloat32).device(ctx.device());
+  const auto x = part(rows(kRows, kWidths.front(), 10 + batch), rank, ranks).to(like);
+  const auto y = part(rows(kRows, kWidths.back(), 20 + batch), rank, ranks).to(like);
   const auto autocast = ctx.autocast();
-  return torch::nn::functional::mse_loss(net->forward(x).to(torch::kFloat32), y);
+  return (net->forward(x).to(torch::kFloat32) - y).square().mean();
 }
 
 inline std::unique_ptr<optim::Optimizer> plain_adam_of(std::vector<torch::Tensor> parameters) {
@@ -55,8 +55,9 @@ inline std::unique_ptr<optim::Optimizer> plain_sgd_of(std::vector<torch::Tensor>
 /// optimizer of its values in float32. The ranks' gradients are averaged in float32, and rounded
 /// once.
 struct ByHand {
-  explicit ByHand(Type type, decltype(&plain_adam_of) make = plain_adam_of)
+  ByHand(const Context& ctx, Type type, decltype(&plain_adam_of) make = plain_adam_of)
       : scale(type == Type::Float16 ? kScale : 1), net(float_net()) {
+    net->to(ctx.device());
     for (const auto& parameter : net->parameters())
       masters.push_back(parameter.detach().clone().requires_grad_());
     net->to(scalar(type));
@@ -127,7 +128,7 @@ inline void expect_saved(const Context& ctx, const fs::path& storage,
                          const std::vector<torch::Tensor>& values, double tolerance = 0) {
   if (ctx.rank() != 0) return;
   const auto saved = saved_in(storage);
-  expect_same(saved, values, tolerance, "the values in the checkpoint");
+  expect_same(saved, in_main_memory(values), tolerance, "the values in the checkpoint");
 }
 
 }  // namespace master_weights_training

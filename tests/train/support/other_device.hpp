@@ -18,9 +18,11 @@ namespace troupe::testing {
 /// chooses the same operators for both devices, which it does not for layer norm and LSTM.
 ///
 /// Memory that a kernel needs only while the kernel runs is not counted. There are no streams to
-/// wait for, no sparse or quantized tensors, no autocast and no pinned memory. A CPU tensor without
-/// dimensions is taken as a scalar by every operator that does not write the tensor: CUDA refuses
-/// one in some (`cat`, `mm`). The device's random values are those of the CPU's generator.
+/// wait for, no sparse or quantized tensors and no pinned memory. Autocast, in an executable that
+/// is also linked with other_device/autocast.cpp, knows torch::nn::Linear with a bias and mse_loss.
+/// A CPU tensor without dimensions is taken as a scalar by every operator that does not write the
+/// tensor: CUDA refuses one in some (`cat`, `mm`). The device's random values are those of the
+/// CPU's generator.
 c10::Device other_device();
 
 /// What the tensors of this process have of the device's memory, in bytes as they asked for them.

@@ -40,18 +40,24 @@ inline void expect_same(const std::vector<torch::Tensor>& a, const std::vector<t
   }
 }
 
-/// The values with which one gang ends, for gangs that are forked later.
+inline std::vector<torch::Tensor> in_main_memory(const std::vector<torch::Tensor>& values) {
+  std::vector<torch::Tensor> moved;
+  for (const auto& value : values) moved.push_back(value.cpu());
+  return moved;
+}
+
+/// The values with which one gang ends, of any device, for gangs that are forked later.
 class KeptValues {
  public:
   /// Those of rank 0. The other ranks do nothing.
   void keep(const train::Context& ctx, const std::vector<torch::Tensor>& values) const {
-    if (ctx.rank() == 0) torch::save(values, file());
+    if (ctx.rank() == 0) torch::save(in_main_memory(values), file());
   }
   void expect_same_as(const std::vector<torch::Tensor>& values, double tolerance,
                       const std::string& what) const {
     std::vector<torch::Tensor> kept;
     torch::load(kept, file());
-    expect_same(values, kept, tolerance, what);
+    expect_same(in_main_memory(values), kept, tolerance, what);
   }
 
  private:

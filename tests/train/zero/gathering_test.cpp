@@ -24,6 +24,7 @@
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
 
+#include "prefetch_training.hpp"
 #include "refusing_communicator.hpp"
 
 using namespace troupe;
@@ -366,4 +367,12 @@ TEST_CASE("a rank without memory for one more bucket lets none come ahead",
           expect(buckets.communicator.calls_in_background() == in_background + 1,
                  "the second one alone comes ahead, while one is here");
         })) == "");
+}
+
+TEST_CASE("a training has the values of one process whether or not buckets come ahead",
+          "[train][zero][gathering]") {
+  const bool prefetch = GENERATE(true, false);
+  const int ranks = GENERATE(2, 3);
+  CAPTURE(prefetch, ranks);
+  CHECK(run(ranks, prefetch_options(prefetch), expect_deep_net_as_alone) == "");
 }

@@ -23,6 +23,9 @@
 #include "support/small_training.hpp"
 #include "support/zero_training.hpp"
 
+#include "clipping_training.hpp"
+#include "prefetch_training.hpp"
+
 using namespace troupe;
 using namespace troupe::train;
 using namespace troupe::testing;
@@ -62,11 +65,11 @@ std::vector<torch::Tensor> values_trained_with(Context& ctx, const MakeOptimizer
   return values_of(net);
 }
 
-/// What each of three optimizers makes of the same net, in main memory.
+/// What each of three optimizers makes of the same net.
 std::vector<torch::Tensor> values_trained_with_each(Context& ctx) {
   std::vector<torch::Tensor> all;
   const auto add = [&](const std::vector<torch::Tensor>& values) {
-    for (const auto& tensor : values) all.push_back(tensor.cpu());
+    for (const auto& tensor : values) all.push_back(tensor);
   };
   add(values_trained_with(ctx, [](Net& net) { return adam(net); }));
   add(values_trained_with(ctx, adamw));
@@ -138,6 +141,24 @@ TEST_CASE("on a GPU a rank keeps its part of an optimizer's state alone", "[trai
           expect_own_part_alone<optim::AdamWParamState>(ctx, 2, adamw);
           expect_own_part_alone<optim::SGDParamState>(ctx, 1, [](Net& net) { return sgd(net); });
         })) == "");
+}
+
+TEST_CASE("on a GPU whole gradients and gradients of a part are clipped by the norm of all",
+          "[train][zero][gradients][gpu]") {
+  if (skipped_without_gpu()) return;
+  const int stage = GENERATE(0, 1, 2, 3);
+  const auto ranks = GENERATE(2, 3);
+  CAPTURE(stage, ranks);
+  CHECK(run_on_gpu(ranks, options_with(stage), expect_clipped_as_alone) == "");
+}
+
+TEST_CASE("on a GPU buckets of parameters that come ahead have the values of all",
+          "[train][zero][gathering][gpu]") {
+  if (skipped_without_gpu()) return;
+  const bool prefetch = GENERATE(true, false);
+  const int ranks = GENERATE(2, 3);
+  CAPTURE(prefetch, ranks);
+  CHECK(run_on_gpu(ranks, prefetch_options(prefetch), expect_deep_net_as_alone) == "");
 }
 
 TEST_CASE("a checkpoint that two ranks wrote with ZeRO on a GPU goes on in one without ZeRO",

@@ -24,6 +24,8 @@
 #include "support/zero_training.hpp"
 #include "zero/gradient_shard.hpp"
 
+#include "clipping_training.hpp"
+
 using namespace troupe;
 using namespace troupe::train;
 using namespace troupe::testing;
@@ -174,26 +176,11 @@ TEST_CASE("gradients of a part that a rank or all do not use are as whole ones",
   CHECK(difference(stage, model_on_one_rank, gang, true, kTolerance) == "");
 }
 
-TEST_CASE("gradients of a part are clipped by the norm of all", "[train][zero][gradients]") {
-  const int stage = GENERATE(2, 3);
+TEST_CASE("whole gradients and gradients of a part are clipped by the norm of all",
+          "[train][zero][gradients]") {
+  const int stage = GENERATE(0, 1, 2, 3);
   const auto ranks = GENERATE(2, 3);
-  const auto clipped = [](Context& ctx) {
-    auto net = ctx.prepare(Net(kWidths, 5));
-    auto optimizer = ctx.prepare(sgd(net));
-    std::vector<torch::Tensor> values;
-    for (std::uint64_t i = 0; i < 3; ++i) {
-      optimizer.zero_grad();
-      loss_in(ctx, net, i).backward();
-      const double norm = ctx.clip_grad_norm(optimizer, i == 0 ? 1e6 : 1e-3);
-      values.push_back(torch::full({1}, norm, torch::kFloat64));
-      optimizer.step();
-    }
-    for (auto& value : values_of(net)) values.push_back(std::move(value));
-    return values;
-  };
-  // Sums of squares in another order than torch's.
-  CHECK(difference(stage, clipped, ForkedGang::on_one_node(ranks), false, kTolerance) == "");
-  CHECK(difference(1, clipped, ForkedGang::on_one_node(ranks), false, kTolerance) == "");
+  CHECK(run(ranks, options_with(stage), expect_clipped_as_alone) == "");
 }
 
 TEST_CASE("training goes on after a backward that failed on one rank (2)",

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <troupe/train/context.hpp>
+
+#include "support/net.hpp"
+#include "support/parameter_values.hpp"
+#include "support/small_optimizers.hpp"
+#include "support/small_training.hpp"
+#include "support/zero_training.hpp"
+
+/// A training of more buckets than a rank keeps, on any device. To be used in forked ranks only,
+/// but for the options.
+namespace troupe::testing {
+
+inline train::ContextOptions prefetch_options(bool prefetch) {
+  auto options = options_with(3);
+  options.zero.prefetch = prefetch;
+  return options;
+}
+
+/// Ranks train as one process that has all rows.
+inline void expect_deep_net_as_alone(train::Context& ctx) {
+  const std::vector<std::int64_t> widths{6, 20, 20, 20, 20, 20, 20, 4};  // a bucket for each layer
+  auto net = ctx.prepare(Net(widths, 5));
+  auto optimizer = ctx.prepare(adam(net));
+  Net alone(widths, 5);
+  alone->to(ctx.device());
+  auto optimizer_alone = adam(alone);
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    step(ctx, net, optimizer, i);
+    optimizer_alone.zero_grad();
+    loss_of(alone, 0, 1, i).backward();
+    optimizer_alone.step();
+  }
+  expect_same(whole_values(ctx, net), values_of(alone), 1e-9, "trained by parts");
+}
+
+}  // namespace troupe::testing
