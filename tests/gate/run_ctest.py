@@ -7,15 +7,18 @@
 2. A test that failed runs again, alone, at most twice: a machine that others share stands still now and then, and a test
    may meet that. A test that ran into its limit of time runs again once. A test that then passes is *unsteady*: it is
    printed with the output of its first failure, and does not fail the run.
-3. Never forgiven, and not run again: of a test that failed, a report of a sanitizer, a failed assertion and a crash
-   (signal); and more than six failed tests in all.
+3. Never forgiven, and not run again: of a test that failed, a failed assertion and a crash (signal), of the test or of a
+   program that the test has started; a report of a sanitizer, also in a test that passed; and more than six failed tests
+   in all.
 
 With --in, given any number of times, only the tests of those folders of the build run, and their count is each one's own.
-What failed stands in FOLDER/failed_tests.txt, and what was unsteady in FOLDER/unsteady_tests.txt. Exit code 1 if a test
-failed for good, or if ctest could not run.
+What failed stands in FOLDER/failed_tests.txt, what was unsteady in FOLDER/unsteady_tests.txt, and what was left out for want
+of time in FOLDER/left_out_tests.txt. Tests that took more than a fifth of their limit of time are named at the end: on a quiet
+machine there is none. Exit code 1 if a test failed for good, or if ctest could not run.
 """
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -35,12 +38,15 @@ FORGIVABLE_ENDINGS = "Failed", "Timeout"
 # What the sanitizers, glibc, libstdc++'s checks and Catch2 print of what no slow machine excuses. 99 is the exit code of
 # a program in which a sanitizer found something (cmake/TroupeTests.cmake).
 SANITIZER = re.compile(r"(?:WARNING|ERROR|FATAL|SUMMARY): \w*Sanitizer|: (?:\x1b\[\d*m)*runtime error: ")
+# Of these a test that passed is not excused either. Some tests have a program write where it must not.
+UNWANTED = re.compile(r"(?:WARNING|ERROR|FATAL): \w*Sanitizer(?!: SEGV)|: (?:\x1b\[\d*m)*runtime error: ")
 UNFORGIVABLE = re.compile(
     SANITIZER.pattern +
     r"|exit (?:code|status) 99\b"
     r"|Assertion [`'].*' failed"
     r"|double free|(?:free|realloc)\(\): invalid|malloc\(\): |stack smashing|corrupted (?:size|double-linked|top)"
     r"|fatal error condition"
+    r"|a program that this test has started was ended by SIG(?:SEGV|ABRT|BUS|FPE|ILL|TRAP)"  # tests/cli/support/child.cpp
     r"|This part of the test output was removed")
 
 
@@ -50,6 +56,7 @@ class Result:
     output: str
     ending: str = ""  # of one that failed, as ctest words it, for example "Failed" or "Timeout"
     number: int = 0  # ctest's, of one that failed
+    seconds: float = 0
 
     @property
     def passed(self):
@@ -78,7 +85,20 @@ class Ctest:
         results = read_report(report) if report.exists() else []
         for result in results:
             result.number, result.ending = endings.get(result.name, (0, ""))
+            if result.passed and UNWANTED.search(result.output):
+                result.ending = "Passed, with a report of a sanitizer"
         return child.returncode, results
+
+    def listed(self, arguments):
+        """Of the tests that these arguments choose: name: limit of time in seconds, or None"""
+        command = ["ctest", "--test-dir", self._build, "--show-only=json-v1", *arguments]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
+        tests = json.loads(done.stdout)["tests"] if done.returncode == 0 else []
+        limits = {}
+        for test in tests:
+            properties = {each["name"]: each["value"] for each in test.get("properties", [])}
+            limits[test["name"]] = properties.get("TIMEOUT")
+        return limits
 
     def run_alone(self, failure):
         """A test that failed, with nothing beside it. -> its new Result"""
@@ -107,7 +127,7 @@ def read_endings(lines):
 
 
 def read_report(path):
-    return [Result(case.get("name").strip(), case.findtext("system-out") or "")
+    return [Result(case.get("name").strip(), case.findtext("system-out") or "", seconds=float(case.get("time") or 0))
             for case in ElementTree.parse(path).getroot().iter("testcase") if case.get("status") != "disabled"]
 
 
@@ -145,21 +165,27 @@ def skip_reasons(results):
     return "".join(f"{count:7} {line}\n" for line, count in sorted(lines.items()))
 
 
+def slow_tests(results, limits):
+    """Those that took more than a fifth of their limit of time, the slowest first."""
+    slow = [(result.seconds, result.name) for result in results if limits.get(result.name) and 5 * result.seconds > limits[result.name]]
+    return "".join(f"  more than a fifth of its limit, {seconds:.0f} of {limits[name]:.0f} s: {name}\n" for seconds, name in sorted(slow, reverse=True))
+
+
 def run_all(ctest, arguments, extended_until):
-    """-> what ctest itself could not do, or an empty text; all results"""
+    """-> what ctest itself could not do, or an empty text; all results; the names of the tests that were left out"""
     has_time = extended_until is None or time.time() + AMPLE < extended_until
     passes = [arguments] if has_time else [["-LE", "extended", *arguments], ["-L", "extended", *arguments]]
-    results, broken = [], ""
+    results, broken, left_out = [], "", []
     for number, words in enumerate(passes):
         if number == 1 and time.time() > extended_until:
-            print("left out, for want of time: the tests with the label `extended`", flush=True)
+            left_out = sorted(ctest.listed(words))
             break
         code, more = ctest.run(words)
         # ctest's 8 says that tests failed, which the results say too.
         if code not in (0, 8) or (code == 8 and all(result.passed for result in more)):
             broken = f"ctest ended with {code}, and names no test that failed (see above)\n"
         results += more
-    return broken, results
+    return broken, results, left_out
 
 
 def main():
@@ -175,21 +201,25 @@ def main():
     options = parser.parse_args(own)
 
     sys.stdout.reconfigure(errors="replace")
-    broken, results, failed, unsteady = "", [], [], []
+    broken, results, failed, unsteady, left_out, slow = "", [], [], [], [], ""
     for folder in options.folders or ["."]:
         ctest = Ctest(options.build / folder)
-        more_broken, more = run_all(ctest, ["--parallel", str(options.parallel), *theirs], options.extended_until)
+        more_broken, more, more_left_out = run_all(ctest, ["--parallel", str(options.parallel), *theirs], options.extended_until)
+        slow += slow_tests(more, ctest.listed([]))
         more_failed, more_unsteady = forgive(ctest, [result for result in more if not result.passed])
         broken += more_broken
         results += more
         failed += more_failed
         unsteady += more_unsteady
+        left_out += more_left_out
     if not results and not broken:
         broken = "no test ran: none is built, or none has such a name or label\n"
     failures = broken + described("FAILED", failed)
     (options.build / "failed_tests.txt").write_text(failures, encoding="utf-8")
     (options.build / "unsteady_tests.txt").write_text(described("UNSTEADY", unsteady), encoding="utf-8")
-    print(skip_reasons(results) + failures + described("UNSTEADY", unsteady), end="")
+    omissions = "".join(f"LEFT OUT, for want of time: {name}\n" for name in left_out)
+    (options.build / "left_out_tests.txt").write_text(omissions, encoding="utf-8")
+    print(skip_reasons(results) + slow + failures + described("UNSTEADY", unsteady) + omissions, end="")
     print(f"{len(unsteady)} unsteady")
     print(f"{len(results) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed or broken else 0

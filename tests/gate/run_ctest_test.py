@@ -87,6 +87,7 @@ class Gate(unittest.TestCase):
             "abort": "kill -ABRT $$",
             "trap": "kill -TRAP $$",
             "child": "echo 'the worker process ended with exit code 99'; exit 1",
+            "started": "echo 'a program that this test has started was ended by SIGSEGV: troupe'; exit 1",
             "heap": "echo 'double free or corruption (out)'; exit 1",
             "late": "head -c 1500000 /dev/zero | tr '\\0' x; echo 'WARNING: ThreadSanitizer: data race'; exit 1",
         }
@@ -97,6 +98,27 @@ class Gate(unittest.TestCase):
             self.assertEqual(code, 1, printed)
             self.assertEqual(self.runs_of(name), 1, name)
             self.assertIn(f"FAILED: {name} (", self.file("failed_tests.txt"))
+
+    def test_a_report_of_a_sanitizer_fails_a_test_that_passed(self):
+        for report in "WARNING: ThreadSanitizer: data race (pid=7)", "==7==ERROR: LeakSanitizer: detected memory leaks":
+            self._tests = ""
+            self.add("reports", f"echo '{report}'")
+            code, printed = self.run_gate()
+            self.assertEqual(code, 1, printed)
+            self.assertIn(f"FAILED: reports (Passed, with a report of a sanitizer)\n  {report}\n", self.file("failed_tests.txt"))
+        self._tests = ""
+        self.add("has a program write where it must not", "echo '==7==ERROR: AddressSanitizer: SEGV on unknown address 0x7f'")
+        code, printed = self.run_gate()
+        self.assertEqual(code, 0, printed)
+
+    def test_what_takes_more_than_a_fifth_of_its_limit_is_named(self):
+        self.add("slow", "sleep 1", TIMEOUT=4)
+        self.add("quick", "true", TIMEOUT=4)
+        self.add("without a limit", "sleep 1")
+        code, printed = self.run_gate()
+        self.assertEqual(code, 0, printed)
+        self.assertIn("  more than a fifth of its limit, 1 of 4 s: slow\n", printed)
+        self.assertEqual(printed.count("a fifth"), 1, printed)
 
     def test_a_report_in_the_second_run_is_not_forgiven(self):
         log = self.build / "late.log"
@@ -150,10 +172,12 @@ class Gate(unittest.TestCase):
         self.assertEqual((code, order.read_text()), (0, "short\nlong\n"), printed)
         code, printed = self.run_gate("--extended-until", str(time.time() - 1))
         self.assertEqual((code, order.read_text()), (0, "short\nlong\nshort\n"), printed)
-        self.assertIn("left out, for want of time: the tests with the label `extended`", printed)
+        self.assertTrue(printed.endswith("LEFT OUT, for want of time: long\n0 unsteady\n1 passed, 0 failed\n"), printed)
+        self.assertEqual(self.file("left_out_tests.txt"), "LEFT OUT, for want of time: long\n")
         order.unlink()
         code, printed = self.run_gate("--extended-until", str(time.time() + 7200))
         self.assertEqual((code, order.read_text()), (0, "long\nshort\n"), printed)
+        self.assertEqual(self.file("left_out_tests.txt"), "")
 
     def test_arguments_of_ctest_choose_and_reasons_of_skipped_tests_are_counted(self):
         self.add("chosen", "echo '  skipped: no GPU here'")

@@ -43,7 +43,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }  // namespace
 
 Child::Child(std::vector<std::string> arguments, const std::vector<std::string>& environment,
-             Streams streams) {
+             Streams streams)
+    : name_(arguments.at(0)) {
   int ends[2], error_ends[2] = {-1, -1};
   REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
   if (streams == Streams::Apart) REQUIRE(pipe2(error_ends, O_CLOEXEC) == 0);
@@ -66,10 +67,11 @@ Child::Child(std::vector<std::string> arguments, const std::vector<std::string>&
 }
 
 Child::Child(Child&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)),
+    : name_(other.name_),
+      pid_(std::exchange(other.pid_, -1)),
       pipe_(std::exchange(other.pipe_, -1)),
       error_pipe_(std::exchange(other.error_pipe_, -1)),
-      status_(other.status_),
+      status_(std::exchange(other.status_, {})),
       output_(std::move(other.output_)),
       error_output_(std::move(other.error_output_)) {}
 
@@ -108,9 +110,15 @@ Child::~Child() {
   read_rest();
   for (const int pipe : {pipe_, error_pipe_})
     if (pipe >= 0) close(pipe);
-  // A test that failed for that shows it, whatever it looked for (tests/gate/run_ctest.py).
-  const auto report = (output_ + error_output_).find("Sanitizer: ");
-  if (report != std::string::npos) std::cerr << output_ << error_output_;
+  // tests/gate/run_ctest.py forgives no test that failed beside these, whatever it looked for.
+  const auto printed = output_ + error_output_;
+  if (printed.find("Sanitizer: ") != std::string::npos ||
+      printed.find("Assertion `") != std::string::npos)
+    std::cerr << output_ << error_output_;
+  constexpr int kCrashes[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+  if (status_ && WIFSIGNALED(*status_) && std::ranges::count(kCrashes, WTERMSIG(*status_)))
+    std::cerr << "a program that this test has started was ended by SIG"
+              << sigabbrev_np(WTERMSIG(*status_)) << ": " << name_ << '\n';
 }
 
 pid_t Child::agent() const {

@@ -49,6 +49,7 @@ class Child {
   bool read_some(std::chrono::milliseconds timeout);
   void read_rest();  // what has been printed by now
 
+  std::string name_;  // of the program
   pid_t pid_ = -1;
   int pipe_ = -1, error_pipe_ = -1;  // -1: there is none, or it has ended
   std::optional<int> status_;
