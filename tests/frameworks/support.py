@@ -72,7 +72,7 @@ class Cluster:
         return child
 
     def _wait_for(self, child, pattern):
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while not (found := re.search(pattern, child.log.read_text())):
             if time.monotonic() > until:
                 raise AssertionError(f"{pattern!r} did not come:\n{child.log.read_text()}")

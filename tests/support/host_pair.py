@@ -50,7 +50,7 @@ class HostPair:
                                                    env=dict(self._environment, XDG_STATE_HOME=self.state_home(host))))
 
     def _wait_for(self, pattern):
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while not (found := re.search(pattern, self._log.read_text())):
             if time.monotonic() > until:
                 raise TimeoutError(f"{pattern!r} did not come:\n{self._log.read_text()}")
