@@ -75,8 +75,9 @@ endfunction()
 #   [OWN_MAIN | DRIVER])        the sources have a main of their own; the tests call troupe::init
 # The tags [timing] (its outcome hangs on how fast the machine is, or on what else runs there: it runs alone, after the
 # others) and [extended] (CI leaves it out when it is late) become labels of the TEST_CASE. Left out under sanitizers are
-# [timing], since they change what it takes, and [quality] (how good the results of a search are, by arithmetic of many
-# seconds): other tests run each line of their code.
+# [timing], since they change what it takes, [quality] (how good the results of a search are, by arithmetic of many
+# seconds), [browser] and [readers] (a browser, or a library of Python, judges what was written): other tests run each line
+# of their code.
 # The module (if there is one of that name) is linked, and its private headers are reached as in its own sources.
 function(troupe_tests module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED;OWN_MAIN;DRIVER" "NAME;TIMEOUT;TOGETHER"
@@ -120,7 +121,7 @@ function(troupe_tests module)
   set(left_out "")
   set(together 1)
   if(TROUPE_SANITIZER)
-    set(left_out "[quality],[timing]")
+    set(left_out "[quality],[timing],[browser],[readers]")
     if(arg_TOGETHER)
       set(together ${arg_TOGETHER})
     endif()

@@ -21,7 +21,8 @@ TEST_CASE("a C++ program reports with troupe/trial.hpp", "[sweep]") {
   CHECK(std::filesystem::exists(sweep.folder() + "/runs/run-1/trials/1/made"));
 }
 
-TEST_CASE("reports are read from what a program writes for TensorBoard", "[sweep][tensorboard]") {
+TEST_CASE("reports are read from what a program writes for TensorBoard",
+          "[sweep][tensorboard][readers]") {
   if (!std::filesystem::exists(TROUPE_READERS_PYTHON)) {
     WARN("skipped: the readers of cmake/setup/readers.txt are not installed");
     return;

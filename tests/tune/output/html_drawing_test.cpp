@@ -146,7 +146,7 @@ void check_importance(const nlohmann::json& importance, const std::string& drawn
 
 }  // namespace
 
-TEST_CASE("a browser draws rungs and importances with their values", "[tune][report]") {
+TEST_CASE("a browser draws rungs and importances with their values", "[tune][report][browser]") {
   if (!has_browser()) return;
   const tune::TemporaryFolder folder;
   const auto results =
@@ -168,7 +168,7 @@ TEST_CASE("a browser draws rungs and importances with their values", "[tune][rep
 }
 
 TEST_CASE("a browser draws who took over whom in a population, and the schedule that won",
-          "[tune][report]") {
+          "[tune][report][browser]") {
   if (!has_browser()) return;
   const tune::TemporaryFolder folder;
   const auto results = tune::run<grow>(
@@ -213,7 +213,7 @@ TEST_CASE("a browser draws who took over whom in a population, and the schedule 
 }
 
 TEST_CASE("a browser draws each attempt in the rows of the slots that its ranks had",
-          "[tune][report]") {
+          "[tune][report][browser]") {
   using tune::Event;
   const tune::SearchSpace space{{"x", 0.5}};
   tune::Experiment experiment({.objective = {"loss", tune::Min}},

@@ -96,7 +96,7 @@ std::string commands_of(const tune::Shape& path) {
 
 }  // namespace
 
-TEST_CASE("a browser draws a learning curve of one point as a dot", "[tune][report]") {
+TEST_CASE("a browser draws a learning curve of one point as a dot", "[tune][report][browser]") {
   if (!has_browser()) return;
   const auto curves =
       section_of(drawn({{"lr", tune::uniform(0, 1)}, {"steps", tune::choice({1, 2})}}, 4,
@@ -106,7 +106,8 @@ TEST_CASE("a browser draws a learning curve of one point as a dot", "[tune][repo
   CHECK(shapes_in(curves, "polyline", "curve").size() == 2);
 }
 
-TEST_CASE("a browser draws computed fields, and the table has constants too", "[tune][report]") {
+TEST_CASE("a browser draws computed fields, and the table has constants too",
+          "[tune][report][browser]") {
   if (!has_browser()) return;
   const auto page = drawn(space_with_conditions(), 12);
   const auto heads = texts_in(section_of(page, "trials"), "th");
@@ -121,7 +122,7 @@ TEST_CASE("a browser draws computed fields, and the table has constants too", "[
 }
 
 TEST_CASE("a browser breaks a trial's line at fields that the trial does not use",
-          "[tune][report]") {
+          "[tune][report][browser]") {
   if (!has_browser()) return;
   const auto page = drawn(space_with_conditions(), 12);
   const auto parallel = section_of(page, "parallel");
@@ -139,7 +140,8 @@ TEST_CASE("a browser breaks a trial's line at fields that the trial does not use
   CHECK(has(texts_in(section_of(page, "slices"), "text"), "momentum, " + usage));
 }
 
-TEST_CASE("a browser gives a place to a value outside of its field's choice", "[tune][report]") {
+TEST_CASE("a browser gives a place to a value outside of its field's choice",
+          "[tune][report][browser]") {
   if (!has_browser()) return;
   const tune::TemporaryFolder folder;
   const auto results = tune::run<train_in_population>(
@@ -167,7 +169,7 @@ TEST_CASE("a browser gives a place to a value outside of its field's choice", "[
   CHECK(with_lion > 0);
 }
 
-TEST_CASE("a browser writes round texts at axes, each of them once", "[tune][report]") {
+TEST_CASE("a browser writes round texts at axes, each of them once", "[tune][report][browser]") {
   if (!has_browser()) return;
   const auto page = drawn({{"lr", tune::loguniform(1e-5, 1)}}, 40);
   const auto texts = texts_in(section_of(page, "slices"), "text");
@@ -178,7 +180,7 @@ TEST_CASE("a browser writes round texts at axes, each of them once", "[tune][rep
   CHECK(std::set(history.begin(), history.end()).size() == history.size());
 }
 
-TEST_CASE("a browser draws a field of one value in the middle", "[tune][report]") {
+TEST_CASE("a browser draws a field of one value in the middle", "[tune][report][browser]") {
   if (!has_browser()) return;
   const auto page = drawn({{"decay", tune::uniform(1e20, 2e20)}}, 1);
   const auto slices = section_of(page, "slices");

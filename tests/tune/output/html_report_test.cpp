@@ -131,7 +131,7 @@ TEST_CASE("the report holds what the run came to", "[tune][report]") {
   CHECK_THAT(importance.at("warning").get<std::string>(), Catch::Contains("Below 100"));
 }
 
-TEST_CASE("the report of four trials says why it shows no importance", "[tune][report]") {
+TEST_CASE("the report of four trials says why it shows no importance", "[tune][report][browser]") {
   const tune::TemporaryFolder folder;
   const auto results = tune::run<train>({.space = {{"lr", tune::loguniform(1e-3, 1.0)}},
                                          .trials = 4,
@@ -150,7 +150,7 @@ TEST_CASE("the report of four trials says why it shows no importance", "[tune][r
   CHECK(count(drawn, "class=\"bar\"") == 0);
 }
 
-TEST_CASE("a browser draws the report", "[tune][report]") {
+TEST_CASE("a browser draws the report", "[tune][report][browser]") {
   if (!has_browser()) return;
   const tune::TemporaryFolder folder;
   const auto results = run_in(folder);
@@ -174,7 +174,7 @@ TEST_CASE("a browser draws the report", "[tune][report]") {
   CHECK(count(drawn, "&lt;b&gt;not markup&lt;/b&gt;") > 0);
 }
 
-TEST_CASE("a reader chooses among the metrics of the learning curves", "[tune][report]") {
+TEST_CASE("a reader chooses among the metrics of the learning curves", "[tune][report][browser]") {
   const tune::TemporaryFolder folder;
   const auto results = tune::run<train_with_more>({.space = {{"lr", tune::loguniform(1e-3, 1.0)}},
                                                    .trials = 3,
@@ -246,7 +246,7 @@ tune::Options<Config> reporting_options(const fs::path& storage) {
           .in_process = true};
 }
 
-TEST_CASE("the report is there while the run goes on, and says so", "[tune][report]") {
+TEST_CASE("the report is there while the run goes on, and says so", "[tune][report][browser]") {
   const tune::TemporaryFolder folder;
   std::string page;
   on_report = [&] {
@@ -311,7 +311,8 @@ TEST_CASE("a report that cannot be written is told once, and the run goes on", "
   CHECK(count(results.summary(), "report.html") == 1);
 }
 
-TEST_CASE("a browser draws the Pareto front of a run with several objectives", "[tune][report]") {
+TEST_CASE("a browser draws the Pareto front of a run with several objectives",
+          "[tune][report][browser]") {
   const tune::TemporaryFolder folder;
   const auto results = tune::run<train_for_two>(
       {.space = {{"lr", tune::loguniform(1e-3, 1.0)}, {"kind", tune::choice({"plain", "nan"})}},

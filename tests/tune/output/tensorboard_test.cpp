@@ -170,7 +170,8 @@ TEST_CASE("a checksum of a record is the masked CRC-32C", "[tune][tensorboard]")
     CHECK(static_cast<unsigned char>(record[21 + i]) == (masked >> (8 * i) & 0xff));
 }
 
-TEST_CASE("TensorBoard reads each trial's scalars and hyperparameters", "[tune][tensorboard]") {
+TEST_CASE("TensorBoard reads each trial's scalars and hyperparameters",
+          "[tune][tensorboard][readers]") {
   if (!has_readers()) return;
   const TemporaryFolder folder;
   const auto results = sweep(folder.path());
@@ -178,7 +179,7 @@ TEST_CASE("TensorBoard reads each trial's scalars and hyperparameters", "[tune][
 }
 
 TEST_CASE("TensorBoard reads each step once of a run that was interrupted and taken up",
-          "[tune][tensorboard]") {
+          "[tune][tensorboard][readers]") {
   if (!has_readers()) return;
   const std::size_t snapshot_after = GENERATE(1, 2500, 1'000'000);
   CAPTURE(snapshot_after);
@@ -201,7 +202,7 @@ TEST_CASE("TensorBoard reads each step once of a run that was interrupted and ta
 }
 
 TEST_CASE("TensorBoard reads what a trial reported after it took over another",
-          "[tune][tensorboard]") {
+          "[tune][tensorboard][readers]") {
   if (!has_readers()) return;
   const TemporaryFolder folder;
   const SearchSpace space{{"lr", grid({0.5, 0.25})}};
@@ -240,7 +241,7 @@ TEST_CASE("TensorBoard reads what a trial reported after it took over another",
 }
 
 TEST_CASE("TensorBoard reads each step once of a trial that was tried again as the run ended",
-          "[tune][tensorboard]") {
+          "[tune][tensorboard][readers]") {
   if (!has_readers()) return;
   const TemporaryFolder folder;
   const SearchSpace space{{"lr", grid({0.5})}};
