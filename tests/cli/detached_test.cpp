@@ -269,7 +269,7 @@ std::string asked_with_the_loss(const std::string& what) {
   const auto go = cluster.folder() + "/go";
   auto environment = cluster.environment();
   environment.push_back("TROUPE_TEST_GO=" + go);
-  Child asker({TROUPE_TEST_DETACHED_DRIVER, what}, environment);
+  Child asker({TROUPE_TEST_DETACHED_DRIVER, what}, environment, Streams::Apart);
   asker.wait_for_output("waiting\n");
   cluster.head().signal(SIGSTOP);
   cluster.worker(0).signal(SIGKILL);

@@ -53,7 +53,7 @@ endif()
 file(WRITE ${SCRATCH}/wrong/CMakeLists.txt
   "cmake_minimum_required(VERSION 3.24)\nproject(wrong LANGUAGES CXX)\nfind_package(troupe REQUIRED COMPONENTS tuner)\n")
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${SCRATCH}/wrong -B ${SCRATCH}/wrong/build -G Ninja
-  -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_CXX_COMPILER=${CXX} OUTPUT_QUIET ERROR_VARIABLE output TIMEOUT 240)
+  -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_CXX_COMPILER=${CXX} OUTPUT_QUIET ERROR_VARIABLE output TIMEOUT 1400)
 string(REGEX REPLACE "[ \n]+" " " output "${output}")
 if(NOT output MATCHES "has no component 'tuner'; it has collective, runtime")
   message(FATAL_ERROR "a component that is not there was not refused with those that are: ${output}")

@@ -14,7 +14,7 @@ LIMIT = 60  # seconds for the others to come
 def request(method, path, value=None):
     """-> status, body."""
     server = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], int(os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"])
-    connection = http.client.HTTPConnection(*server, timeout=10)
+    connection = http.client.HTTPConnection(*server, timeout=LIMIT)
     try:
         connection.request(method, path, value)
         answer = connection.getresponse()

@@ -18,7 +18,7 @@ std::vector<std::string> list_command(const std::string& what,
 
 Finished list(const TestCluster& cluster, const std::string& what,
               const std::vector<std::string>& more = {}) {
-  return run(list_command(what, more), cluster.environment());
+  return run(list_command(what, more), cluster.environment(), kGuard, Streams::Apart);
 }
 
 json rows(const TestCluster& cluster, const std::string& what, std::vector<std::string> more = {}) {
@@ -155,7 +155,7 @@ TEST_CASE("a kind is listed by its singular too, and a misspelt word is told the
   const auto refused = [&](const std::string& what, const std::vector<std::string>& more = {}) {
     const auto done = list(cluster, what, more);
     CHECK(done.exit_code == 2);
-    return done.output;
+    return done.errors;
   };
   CHECK_THAT(refused("actr"), Catch::Contains("there is no list of 'actr', only of ") &&
                                   Catch::Contains("; did you mean 'actors'?\n"));

@@ -12,6 +12,7 @@
 #include <troupe/errors.hpp>
 
 #include "../../support/id_literals.hpp"
+#include "guard.hpp"
 
 namespace rank_context_test {
 
@@ -67,7 +68,7 @@ TEST_CASE("a counter of a rank is one key of the table that rank 0 keeps, howeve
                    });
   for (std::uint64_t count = 1; count <= 1'000; ++count) {
     rank.advance("counter", count, "note");
-    REQUIRE(rank.await("counter", count, 5s) == "note");
+    REQUIRE(rank.await("counter", count, test::kGuard) == "note");
   }
   CHECK(table.keys(1_gang) == 1);
 }
@@ -79,7 +80,8 @@ TEST_CASE("who hears of the end of rank 0 from its connection finds the gang bro
                                                   .exit_code = -1});
   int told = 0;
   const auto listener = rank->on_broken([&] { ++told; });
-  CHECK_THROWS_WITH(rank->get("key", 5s), "rank 0 is gone: process 7 was lost with node 2");
+  CHECK_THROWS_WITH(rank->get("key", test::kGuard),
+                    "rank 0 is gone: process 7 was lost with node 2");
   CHECK(rank->broken() != 0);
   CHECK(rank->why_broken().exit_code == -1);
   CHECK(told == 1);

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "../../support/id_literals.hpp"
+#include "guard.hpp"
 #include "os/machine.hpp"
 #include "store/codec.hpp"
 #include "waiting.hpp"
@@ -44,7 +45,7 @@ struct Driver {
     transport::ClientOptions options;
     options.self = {.role = wire::Role::PROCESS, .cluster = "c", .job = job, .process = process};
     options.key = transport::job_key(world.token, job);
-    options.timeout = std::chrono::seconds(20);
+    options.timeout = troupe::test::kGuard;
     transport::connect(
         world.loop, {.host = {}, .port = 0, .unix_name = world.host->address().unix_name}, options,
         [this](transport::ConnectionPtr open, const transport::Accepted&) {

@@ -1,4 +1,5 @@
 #include "calls/output/label_history.hpp"
+#include "guard.hpp"
 #include "rounds.hpp"
 
 #include <algorithm>
@@ -113,7 +114,7 @@ TEST_CASE("a reader finds what it has read under its own label while the writer 
   }
   const LabelHistory history(memory.get());
   std::size_t wrong = 0, named = 0;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto deadline = std::chrono::steady_clock::now() + troupe::test::kGuard;
   while (named < 20'000 && std::chrono::steady_clock::now() < deadline) {
     const auto end = printed.load(std::memory_order_acquire);
     const auto from = end - std::min<std::uint64_t>(end, 1000);

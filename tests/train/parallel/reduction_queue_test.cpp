@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include "guard.hpp"
 #include "support/forked_gang.hpp"
 
 using namespace troupe;
@@ -84,7 +85,7 @@ class Rank {
  public:
   Rank(GangContext& gang, unsigned seed)
       : gang_(gang),
-        communicator_(make_host_communicator(gang, {.timeout = std::chrono::seconds(30)})),
+        communicator_(make_host_communicator(gang, {.timeout = test::kGuard})),
         queue_(*communicator_),
         own_(seed + 1 + static_cast<unsigned>(gang.rank())) {
     for (std::size_t m = 0; m < kModels; ++m) {

@@ -17,6 +17,7 @@
 
 #include <troupe/cluster.hpp>
 
+#include "guard.hpp"
 #include "support/population_files.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -85,7 +86,7 @@ void meet(const train::Context& ctx, const Config& config, int epoch) {
   const std::filesystem::path here = config.folder + "/epoch-" + std::to_string(epoch);
   std::filesystem::create_directories(here);
   std::ofstream{here / std::to_string(ctx.seed())};
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto deadline = std::chrono::steady_clock::now() + test::kGuard;
   const auto there = [&] { return std::distance(std::filesystem::directory_iterator(here), {}); };
   while (there() < config.in_step) {
     if (std::chrono::steady_clock::now() > deadline)

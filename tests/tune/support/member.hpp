@@ -15,6 +15,8 @@
 
 #include <unistd.h>
 
+#include "../../support/guard.hpp"
+
 #include <troupe/tune.hpp>
 
 /// Members of populations that run in processes of their own. A member trains bytes, and reports
@@ -83,9 +85,9 @@ inline Weights read_weights(const std::filesystem::path& path) {
   return weights;
 }
 
-/// Waits for a file that another process makes. Throws after half a minute.
+/// Waits for a file that another process makes. Throws where it does not come.
 inline void wait_for_file(const std::filesystem::path& file) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto deadline = std::chrono::steady_clock::now() + test::kGuard;
   while (!std::filesystem::exists(file)) {
     if (std::chrono::steady_clock::now() > deadline)
       throw std::runtime_error("waited in vain for " + file.string());
@@ -171,7 +173,7 @@ class MemberAttempt {
       return std::string(what) + "/" + std::to_string(rank);
     };
     const auto get = [&](const std::string& name) {
-      return std::stod(gang.rendezvous().get(name, std::chrono::seconds(30)));
+      return std::stod(gang.rendezvous().get(name, test::kGuard));
     };
     if (gang.rank() != 0) {
       gang.rendezvous().set(key("read", gang.rank()), std::to_string(read_));
