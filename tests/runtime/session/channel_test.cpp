@@ -14,6 +14,7 @@
 
 #include "functions.hpp"
 #include "guard.hpp"
+#include "rounds.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -300,8 +301,9 @@ TEST_CASE("an actor that calls another one through its own channel is answered b
   auto cluster = init({.cpus = 3});
   auto counter = spawn<Counter>(0);
   auto caller = spawn<Caller>(counter);
-  CHECK(caller.call<&Caller::add_many>(3'000).get(kGuard) == 3'000);
-  CHECK(counter.call<&Counter::add>(0).get(kGuard) == 3'000);
+  const auto calls = static_cast<int>(rounds(3'000));
+  CHECK(caller.call<&Caller::add_many>(calls).get(kGuard) == calls);
+  CHECK(counter.call<&Counter::add>(0).get(kGuard) == calls);
 }
 
 TEST_CASE("a task that asks again and again for what a later one changes lives to see it",

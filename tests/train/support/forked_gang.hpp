@@ -28,9 +28,11 @@ struct Outcome {
 };
 
 struct ForkedGang {
-  std::vector<int> node_ranks;     ///< one entry for each rank; {0, 0, 1}: two nodes
-  std::chrono::seconds limit{60};  ///< then the ranks left are killed, which shows as signal 9
-  bool announce_deaths = true;     ///< false: nobody sets the broken word
+  std::vector<int> node_ranks;  ///< one entry for each rank; {0, 0, 1}: two nodes
+  /// Then the ranks left are killed, which shows as signal 9. Ranks that spin take long where they
+  /// are more than the cores, and more so under a sanitizer.
+  std::chrono::seconds limit = 4 * test::kGuard;
+  bool announce_deaths = true;  ///< false: nobody sets the broken word
 
   static ForkedGang on_one_node(int ranks) {
     return {std::vector<int>(static_cast<std::size_t>(ranks), 0)};
