@@ -123,13 +123,14 @@ TEST_CASE("options of a loss scale that cannot be are refused by name", "[train]
     CHECK_THROWS_AS(LossScaler(options), std::invalid_argument);
     CHECK_THROWS_WITH(LossScaler(options), Catch::Contains(why));
   };
-  refused({.initial = 0}, "loss_scale.initial is 0; it is a number above 0, and at most 2^126");
+  refused({.initial = 0}, "loss_scale.initial is 0; it is a number from 2^-126 to 2^126");
+  refused({.initial = 1e-40, .smallest = 1e-40}, "loss_scale.initial is 1e-40");
   refused({.initial = std::numeric_limits<double>::infinity()}, "loss_scale.initial is inf");
   refused({.fixed = 1e300}, "loss_scale.fixed is 1e+300");
   refused({.window = 0}, "loss_scale.window is 0; it is at least 1");
   refused({.hysteresis = 0}, "loss_scale.hysteresis is 0; it is at least 1");
   refused({.smallest = -1}, "loss_scale.smallest is -1");
   refused({.initial = 4, .smallest = 8},
-          "loss_scale.smallest is 8; it is a number above 0, and at most");
+          "loss_scale.smallest is 8; it is a number of at least 2^-126, and at most");
   refused({.fixed = -2}, "loss_scale.fixed is -2");
 }

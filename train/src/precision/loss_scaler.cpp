@@ -10,7 +10,9 @@ namespace troupe::train {
 namespace {
 
 constexpr double kFactor = 2;
-constexpr double kLargest = 0x1p126;  // whose inverse a float holds
+// Of these a float holds the inverse.
+constexpr double kSmallest = 0x1p-126;
+constexpr double kLargest = 0x1p126;
 
 void require(bool condition, const char* option, double value, const char* what) {
   if (condition) return;
@@ -19,15 +21,14 @@ void require(bool condition, const char* option, double value, const char* what)
 }
 
 LossScaleOptions checked(LossScaleOptions options) {
-  const auto is_scale = [](double value) { return value > 0 && value <= kLargest; };
-  require(is_scale(options.initial), "initial", options.initial,
-          "a number above 0, and at most 2^126");
+  const auto is_scale = [](double value) { return value >= kSmallest && value <= kLargest; };
+  require(is_scale(options.initial), "initial", options.initial, "a number from 2^-126 to 2^126");
   require(is_scale(options.smallest) && (options.fixed > 0 || options.smallest <= options.initial),
-          "smallest", options.smallest, "a number above 0, and at most `initial`");
+          "smallest", options.smallest, "a number of at least 2^-126, and at most `initial`");
   require(options.window >= 1, "window", static_cast<double>(options.window), "at least 1");
   require(options.hysteresis >= 1, "hysteresis", options.hysteresis, "at least 1");
   require(options.fixed == 0 || is_scale(options.fixed), "fixed", options.fixed,
-          "a number above 0, and at most 2^126, or 0 for a scale that changes");
+          "a number from 2^-126 to 2^126, or 0 for a scale that changes");
   return options;
 }
 
