@@ -56,6 +56,7 @@ c10::Device device_of_rank(int local_rank) {
         .message = "CUDA cannot be used in this process, as one that it was forked from had "
                    "initialized it before: use CUDA after the fork only"});
   }
+  if (found != cudaSuccess && has_gpus_to_use()) return without(cudaGetErrorString(found));
   if (found != cudaSuccess || devices < 1) return {c10::kCPU};
   if (const auto why = kLoadedBeforeMain ? std::string() : load_torch_cuda(); !why.empty()) {
     return without(why + ". `./run setup` on a machine with GPUs installs what is missing");
