@@ -1,8 +1,13 @@
 // Gradients that the ranks send each other in bfloat16.
 #include <troupe/train/context.hpp>
 
+#include <cstddef>
+#include <functional>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
+#include <c10/core/CPUAllocator.h>
 #include <fmt/format.h>
 #include <torch/utils.h>
 
@@ -10,6 +15,7 @@
 #include "support/parameter_values.hpp"
 #include "support/rank_contexts.hpp"
 #include "support/small_training.hpp"
+#include "support/test_member.hpp"
 #include "support/zero_training.hpp"
 
 #include "compressed_training.hpp"
@@ -17,6 +23,57 @@
 using namespace troupe;
 using namespace troupe::train;
 using namespace troupe::testing;
+
+namespace {
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+/// LibTorch's allocator of main memory, but that there is none in pieces of one size.
+class AllocatorWithout final : public c10::Allocator {
+ public:
+  explicit AllocatorWithout(std::size_t bytes) : bytes_(bytes) {}
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (bytes == bytes_) throw std::runtime_error("there is no memory left");
+    return real_->allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return real_->raw_deleter(); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    real_->copy_data(to, from, bytes);
+  }
+
+ private:
+  c10::Allocator* const real_ = c10::GetCPUAllocator();
+  const std::size_t bytes_;
+};
+
+}  // namespace
+
+TEST_CASE("a rank that has no memory to compress gradients lets no other one wait for it",
+          "[train][compression][failure]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          TestMember member(gang);
+          auto options = compressed();
+          options.data_parallel.first_bucket_bytes = 1 << 20;  // all of the model
+          Context ctx(member, options);
+          auto net = ctx.prepare(float_net());
+          std::size_t elements = 0;
+          for (const auto& parameter : net->parameters())
+            elements += static_cast<std::size_t>(parameter.numel());
+          static AllocatorWithout without(2 * elements);  // as a bucket of bfloat16
+          if (ctx.rank() == 0) c10::SetCPUAllocator(&without, 1);
+          const auto error = message_of([&] { loss_in(net, ctx.rank(), 2).backward(); });
+          expect(error.find("there is no memory left") != std::string::npos, error);
+          if (ctx.rank() == 1) gang.rendezvous().set("has heard of it", "");
+          if (ctx.rank() == 0) gang.rendezvous().get("has heard of it", test::kGuard);
+        })) == "");
+}
 
 TEST_CASE("compressed gradients are the rounded average of rounded gradients",
           "[train][compression]") {

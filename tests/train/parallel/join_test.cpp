@@ -41,6 +41,10 @@ double sum_of_losses(Context& ctx, Net& net, torch::optim::Optimizer& optimizer,
   return sum;
 }
 
+torch::Tensor loss_of_first_layer(Net& net, const Pair& pair) {
+  return net->layers[0]->forward(pair.first).square().mean();
+}
+
 torch::nn::BatchNorm1d norm_of() {
   torch::nn::BatchNorm1d norm(6);
   norm->to(torch::kFloat64);
@@ -58,6 +62,38 @@ TEST_CASE("ranks with different numbers of batches train as one process that has
   const Counts counts{1, 4, 3};
   CHECK(run(3, options_with(stage, find_unused),
             [&](Context& ctx) { expect_joined_as_alone(ctx, counts, each); }) == "");
+}
+
+TEST_CASE("what batches reach under no_sync() alone is averaged once a rank's have ended",
+          "[train][join]") {
+  const int stage = GENERATE(0, 2);
+  CHECK(run(2, options_with(stage), [](Context& ctx) {
+          const Counts counts{1, 3};
+          auto net = ctx.prepare(Net(kWidths, 5));
+          auto optimizer = ctx.prepare(fast_adam(net));
+          const auto pairs = pairs_of(ctx.rank(), counts);
+          for (const auto& pair : ctx.join(pairs)) {
+            optimizer.zero_grad();
+            {
+              const auto guard = ctx.no_sync();
+              loss_of_pair(net, pair).backward();
+            }
+            loss_of_first_layer(net, pair).backward();
+            optimizer.step();
+          }
+          Net alone(kWidths, 5);
+          auto adam = fast_adam(alone);
+          for (int step = 0; step < 3; ++step) {
+            adam.zero_grad();
+            for (int rank = 0; rank < 2; ++rank) {
+              if (step >= counts[static_cast<std::size_t>(rank)]) continue;
+              const auto pair = pair_of(rank, step);
+              ((loss_of_pair(alone, pair) + loss_of_first_layer(alone, pair)) / 2).backward();
+            }
+            adam.step();
+          }
+          expect_same(whole_values(ctx, net), values_of(alone), 1e-9, "joined");
+        }) == "");
 }
 
 TEST_CASE("a program adds up what counts", "[train][join]") {

@@ -23,7 +23,9 @@ struct DataParallelOptions {
   std::size_t bucket_bytes = 25 << 20;
   /// For parameters that got no gradient in a backward, nor under no_sync() before it. false: an
   /// error that names them. true: this rank adds zero to their average, and parameters that no rank
-  /// used keep the gradient that they had; this costs one small all-reduce for each backward.
+  /// used keep the gradient that they had; this costs one small all-reduce for each backward. The
+  /// loss must depend on one of the parameters on every rank, be it as `loss + 0 * weight.sum()`:
+  /// a backward that reaches none is not seen, and the next one would meet this one of the others.
   bool find_unused_parameters = false;
   /// Each backward that averages ends with rank 0's buffers (running means, ...) on all ranks, in
   /// one broadcast, and so all ranks evaluate the same model. false: a rank's buffers follow its

@@ -57,7 +57,8 @@ class Reducer::Hook final : public torch::autograd::FunctionPostHook {
 };
 
 /// Runs before a gradient is accumulated, and, unlike a hook of the tensor, only then. The gradient
-/// of a batch that does not count is undefined, which counts as zero.
+/// of a batch that does not count is undefined, which counts as zero; under no_sync() it is zero,
+/// so that the parameter owes an average as on the ranks whose batch counts.
 class Reducer::HookBefore final : public torch::autograd::FunctionPreHook {
  public:
   HookBefore(std::weak_ptr<Reducer> reducer, std::size_t index)
@@ -66,9 +67,12 @@ class Reducer::HookBefore final : public torch::autograd::FunctionPreHook {
       const torch::autograd::variable_list& gradients) override {
     auto reducer = reducer_.lock();
     if (!reducer) return gradients;
-    if (!reducer->settings_.share->counts) return torch::autograd::variable_list(gradients.size());
-    if (gradients.at(0).defined()) reducer->before_gradient(index_);
-    return gradients;
+    const bool counts = reducer->settings_.share->counts;
+    if (!counts && reducer->synchronized_) return torch::autograd::variable_list(gradients.size());
+    if (!gradients.at(0).defined()) return gradients;
+    reducer->before_gradient(index_);
+    if (counts) return gradients;
+    return {at::zeros_like(gradients.at(0))};
   }
 
  private:
@@ -335,8 +339,10 @@ void Reducer::fill_with_zeros() {
     return;  // an error on all ranks, once they are through
   unused_.resize(parameters_.size());
   std::iota(unused_.begin(), unused_.end(), 0);
-  add_unused();
-  for (auto& bucket : buckets_) note_filled(bucket);
+  or_abort([&] {
+    add_unused();
+    for (auto& bucket : buckets_) note_filled(bucket);
+  });
 }
 
 void Reducer::add_unused() {
@@ -363,7 +369,8 @@ void Reducer::refuse_unused() const {
   if (unused_.size() > kNamed) names.push_back(fmt::format("and {} more", unused_.size() - kNamed));
   throw std::logic_error(
       fmt::format("{} of {} parameters got no gradient in this backward: {}. The loss must depend "
-                  "on all of them, or set DataParallelOptions::find_unused_parameters",
+                  "on all of them, in this backward and in none inside of it (activation "
+                  "checkpointing), or set DataParallelOptions::find_unused_parameters",
                   unused_.size(), parameters_.size(), fmt::join(names, ", ")));
 }
 
@@ -410,12 +417,20 @@ void Reducer::reset() {
   for (auto& parameter : parameters_) parameter.ready = parameter.gives = parameter.used = false;
 }
 
+// What lacks memory, for one, throws before the collective, for which the others wait.
+template <class Do>
+void Reducer::or_abort(Do what) {
+  try {
+    what();
+  } catch (const std::exception& failed) {
+    communicator_.abort(failed.what());
+    throw;
+  }
+}
+
 void Reducer::reduce(std::size_t index) {
   auto& bucket = buckets_[index];
-  if (bucket.shard)
-    reduce_shard(bucket);
-  else
-    reduce_buffer(bucket);
+  or_abort([&] { bucket.shard ? reduce_shard(bucket) : reduce_buffer(bucket); });
   trace(Event::Reduced, index);
 }
 
@@ -442,18 +457,12 @@ void Reducer::reduce_buffer(Bucket& bucket) {
 void Reducer::reduce_shard(Bucket& bucket) {
   std::vector<bool> has_come;
   for (auto index : bucket.members) has_come.push_back(parameters_[index].ready);
-  try {
-    const auto& room = room_of(bucket);
-    if (bucket.filled) {
-      const auto device = room.device();
-      bucket.filled->block(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
-    }
-    bucket.shard->reduce(communicator_, has_come, room);
-  } catch (const std::exception& failed) {
-    // It may have been thrown before the collective, for which the others wait.
-    communicator_.abort(failed.what());
-    throw;
+  const auto& room = room_of(bucket);
+  if (bucket.filled) {
+    const auto device = room.device();
+    bucket.filled->block(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
   }
+  bucket.shard->reduce(communicator_, has_come, room);
 }
 
 void Reducer::give_up_reductions() noexcept {

@@ -143,6 +143,8 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   void make_alike(Communicator& control);
   void plan_rooms();
   at::Tensor& room_of(const Bucket& bucket);
+  template <class Do>
+  void or_abort(Do what);
   void reduce_buffer(Bucket& bucket);
   void reduce_shard(Bucket& bucket);
   void install_hooks();
