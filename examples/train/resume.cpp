@@ -1,14 +1,14 @@
 // A training that continues from its last checkpoint, whatever ended the run before. Each epoch
 // leaves a checkpoint, which is written while the next epoch trains.
 //
-//   resume [--storage FOLDER] [--address HOST:PORT] [--data FILE] [--ranks N] [--zero 0|1|2|3]
-//          [--epochs N] [--stop-after N]
+//   resume [--storage FOLDER] [--address HOST:PORT] [--data FILE] [--ranks N] [--gpus N]
+//          [--zero 0|1|2|3] [--epochs N] [--stop-after N]
 //
 // Without --storage the checkpoints are in a temporary folder, in which a first run stops after
 // half of the epochs and a second one continues. With it there is one run, which you may end with
 // Ctrl-C, or on a machine that loses its power, and start again, also with other --ranks and
-// another --zero. The three best checkpoints and the last one stay. With the data in examples/data
-// it prints:
+// another --zero. The three best checkpoints and the last one stay. --gpus is of each rank. With
+// the data in examples/data it prints:
 //
 //   epochs 0 to 4, from the beginning
 //   epochs 5 to 9, from checkpoint_000004
@@ -122,6 +122,7 @@ int main(int argc, char** argv) {
     std::string data = "examples/data/digits/digits.csv.gz";
     std::string storage;
     int ranks = 2;
+    double gpus = 0;
     int zero = 0;
     int epochs = 10;
     int stop_after = 0;
@@ -131,13 +132,15 @@ int main(int argc, char** argv) {
     app.add_option("--data", data, "digits.csv.gz")->capture_default_str();
     app.add_option("--storage", storage, "of the checkpoints; without it a temporary one");
     app.add_option("--ranks", ranks, "that train together")->check(CLI::Range(1, 8));
+    app.add_option("--gpus", gpus, "of each rank")->check(CLI::Range(0, 1));
     app.add_option("--zero", zero, "stage of ZeRO")->check(CLI::Range(0, 3));
     app.add_option("--epochs", epochs, "of all runs together")->check(CLI::Range(1, 1000));
     app.add_option("--stop-after", stop_after, "epochs of this run")->check(CLI::Range(1, 1000));
     CLI11_PARSE(app, argc, argv);
     const auto parts = digits::load(data);
     Config config{troupe::put(parts.training), troupe::put(parts.validation), epochs, stop_after};
-    const train::RunOptions options{.workers = ranks, .context = {.zero = {.stage = zero}}};
+    const train::RunOptions options{
+        .workers = ranks, .each = {.gpus = gpus}, .context = {.zero = {.stage = zero}}};
     const examples::TemporaryFolder folder;
     const auto path = storage.empty() ? folder.path() : fs::absolute(storage);
     if (storage.empty()) {

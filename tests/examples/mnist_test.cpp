@@ -5,6 +5,7 @@
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -81,12 +82,14 @@ TEST_CASE("mnist with ZeRO on the ranks of a cluster prints what it prints priva
   CHECK(cut_in_four.back() == Approx(of_four.back()).margin(0.005));
 }
 
-TEST_CASE("mnist and fine_tune say what they lack for --gpus on a machine without",
+TEST_CASE("programs that train say what they lack for --gpus on a machine without",
           "[examples][train]") {
-  for (const std::string program : {"mnist", "fine_tune"}) {
+  const auto digits = TROUPE_EXAMPLES + "/data/digits/digits.csv.gz";
+  for (const auto& [program, data] : std::vector<std::pair<std::string, std::string>>{
+           {"mnist", ""}, {"char_transformer", ""}, {"fine_tune", digits}, {"resume", digits}}) {
+    INFO(program);
     const auto done =
-        run({TROUPE_EXAMPLES_BUILT + "/train/" + program, "--gpus", "1", "--data",
-             program == "mnist" ? "" : TROUPE_EXAMPLES + "/data/digits/digits.csv.gz"},
+        run({TROUPE_EXAMPLES_BUILT + "/train/" + program, "--gpus", "1", "--data", data},
             {"TROUPE_ADDRESS=", "CUDA_VISIBLE_DEVICES="});
     CHECK(done.exit_code == 1);
     CHECK_THAT(done.output, Catch::Contains("can never be placed: no node has cpu 1, gpu 1"));
