@@ -10,12 +10,14 @@
 #include <torch/utils.h>
 
 #include "train/gpus.hpp"
+#include "train/rates.hpp"
 #include "train/training.hpp"
 
 /// All-reduce between two processes of one machine, or of the cluster that TROUPE_ADDRESS names:
 /// Troupe's host communicator, into a buffer of the user's and, where all are on one node, into one
 /// of the communicator's own, which is reduced in place; or, of tensors on a GPU, its NCCL
-/// communicator. `./run bench train [--hosts 2] --peer` runs torch.distributed beside it.
+/// communicator. The time comes with the algorithm and the bus bandwidth (rates.hpp).
+/// `./run bench train [--hosts 2] --peer` runs torch.distributed beside it.
 ///
 ///   collective_bench [ranks] [--gpus N] [--json] [--smoke]
 namespace {
@@ -79,12 +81,15 @@ std::vector<Row> measure(troupe::train::Context& ctx, const Config& config) {
 
 void print(const Row& row, int ranks, bool json_only) {
   const double us = row.seconds * 1e6;
+  const auto [algorithm, bus] =
+      troupe::bench::bandwidth_of_all_reduce(row.bytes, row.seconds, ranks);
   if (!json_only) {
-    std::printf("%10zu B  %-8s  %10.2f us  %7.2f GB/s\n", row.bytes, row.how.c_str(), us,
-                static_cast<double>(row.bytes) / row.seconds / 1e9);
+    std::printf("%10zu B  %-8s  %10.2f us  %7.2f GB/s, bus %7.2f GB/s\n", row.bytes,
+                row.how.c_str(), us, algorithm, bus);
   }
-  std::printf("{\"bench\":\"all_reduce\",\"ranks\":%d,\"bytes\":%zu,\"how\":\"%s\",\"us\":%.3f}\n",
+  std::printf("{\"bench\":\"all_reduce\",\"ranks\":%d,\"bytes\":%zu,\"how\":\"%s\",\"us\":%.3f",
               ranks, row.bytes, row.how.c_str(), us);
+  std::printf(",\"gb_per_s\":%.6f,\"bus_gb_per_s\":%.6f}\n", algorithm, bus);
 }
 
 }  // namespace

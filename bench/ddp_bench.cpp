@@ -1,6 +1,7 @@
 #include <troupe/train.hpp>
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,13 +11,16 @@
 
 #include "train/gpt.hpp"
 #include "train/gpus.hpp"
+#include "train/rates.hpp"
 #include "train/training.hpp"
 
 /// Training steps a second of two data-parallel processes of one machine, or of the cluster that
 /// TROUPE_ADDRESS names, against the same two processes that do not communicate (the floor).
-/// `./run bench train [--hosts 2] --peer` runs PyTorch's DistributedDataParallel beside it.
+/// `./run bench train [--hosts 2] --peer` runs PyTorch's DistributedDataParallel beside it. On GPUs
+/// the models end with a GPT in bfloat16, whose row says what the GPU computes, as a share of its
+/// peak (rates.hpp).
 ///
-///   ddp_bench [ranks] [--gpus N] [--compressed] [--json] [--smoke]
+///   ddp_bench [ranks] [--gpus N] [--peak-tflops N] [--compressed] [--json] [--smoke]
 ///
 /// --compressed: each model also with gradients that are sent in bfloat16.
 namespace {
@@ -26,6 +30,12 @@ using troupe::bench::Training;
 struct Speed {
   double alone = 0;  ///< steps a second without communication
   double together = 0;
+  std::string gpu;  ///< its name; empty: a CPU
+};
+/// What main prints of each model.
+struct Printed {
+  troupe::bench::TrainingArguments arguments;
+  double peak_tflops = 0;
 };
 
 /// Steps a second of `net` under SGD; `loss` computes the loss of one batch, always the same.
@@ -44,7 +54,7 @@ Speed measure(troupe::train::Context& ctx, const Training& training) {
   if (training.shares_gpu) troupe::bench::share_gpu(ctx.rank());
   return troupe::bench::with_model(ctx, training,
                                    [&](const auto& make_net, const auto& loss) -> Speed {
-                                     Speed speed;
+                                     Speed speed{.gpu = troupe::bench::gpu_name(ctx)};
                                      {
                                        auto plain = make_net();
                                        plain->to(ctx.device());
@@ -56,21 +66,31 @@ Speed measure(troupe::train::Context& ctx, const Training& training) {
                                    });
 }
 
-void print(const troupe::bench::TrainingArguments& arguments, const std::string& model,
-           const std::string& how, const Training& training, const Speed& speed) {
-  const auto [alone, together] = speed;
+void print(const Printed& how_to, const std::string& model, const std::string& how,
+           const Training& training, const Speed& speed) {
+  const auto& arguments = how_to.arguments;
+  const auto& [alone, together, gpu] = speed;
+  const double step_ms = 1e3 / together;
+  std::optional<troupe::bench::Computing> computing;
+  if (training.widths.empty()) {
+    computing = troupe::bench::computing(
+        training.gpt, static_cast<double>(training.batch * training.gpt.context), together,
+        arguments.ranks, arguments.gpus, gpu, how_to.peak_tflops);
+  }
   if (!arguments.json_only) {
     const auto name = how.empty() ? model : model + " " + how;
-    std::printf("%-36s  %8.1f  floor %8.1f (%3.0f %%)\n", name.c_str(), together, alone,
-                100 * together / alone);
+    std::printf("%-36s  %8.1f  floor %8.1f (%3.0f %%)  %10.3f ms%s%s\n", name.c_str(), together,
+                alone, 100 * together / alone, step_ms, computing ? "  " : "",
+                computing ? computing->text().c_str() : "");
   }
   std::printf("{\"bench\":\"ddp\",\"ranks\":%d,\"model\":\"%s\",\"how\":\"%s\"", arguments.ranks,
               model.c_str(), how.c_str());
-  std::printf(",\"steps_per_s\":%.3f,\"floor\":%.3f", together, alone);
-  if (training.widths.empty()) {
-    const auto tokens = static_cast<double>(training.batch * training.gpt.context);
-    std::printf(",\"tflops\":%.1f",
-                together * tokens * troupe::bench::flops_per_token(training.gpt) / 1e12);
+  std::printf(",\"steps_per_s\":%.3f,\"floor\":%.3f,\"step_ms\":%.4f", together, alone, step_ms);
+  if (computing) {
+    std::printf(",\"gpu\":\"%s\",\"tflops\":%.1f", computing->gpu.c_str(), computing->tflops);
+    if (computing->peak)
+      std::printf(",\"peak_tflops\":%g,\"share_of_peak\":%.4f", *computing->peak,
+                  *computing->share());
   }
   std::printf("}\n");
 }
@@ -79,12 +99,15 @@ void print(const troupe::bench::TrainingArguments& arguments, const std::string&
 
 int main(int argc, char** argv) {
   bool compressed = false;
+  double peak_tflops = 0;
   const auto [arguments, cluster] = troupe::bench::begin_training_bench(
       "Training steps a second of data-parallel processes of this machine, or of the cluster that "
       "TROUPE_ADDRESS names.",
       "data-parallel steps a second", argc, argv, [&](troupe::bench::Arguments& own) {
         own.flag("--compressed", compressed,
                  "each model also with gradients that are sent in bfloat16");
+        own.option("--peak-tflops", peak_tflops,
+                   "the dense peak of the GPU in bfloat16; 0: by the name of the GPU");
       });
   using Compression = troupe::train::GradientCompression;
   std::vector<std::pair<std::string, Compression>> ways{{"", Compression::None}};
@@ -95,7 +118,7 @@ int main(int argc, char** argv) {
           training, {.workers = arguments.ranks,
                      .each = troupe::bench::rank_options(arguments.ranks, arguments.gpus),
                      .context = {.data_parallel = {.compression = compression}}});
-      print(arguments, name, how, training, *result.value);
+      print({arguments, peak_tflops}, name, how, training, *result.value);
     }
   }
 }

@@ -3,7 +3,7 @@
 zero_bench and checkpoint_bench, and in turns with them torch.distributed under torchrun.
 
 usage: train_beside_torch.py FOLDER_OF_BENCHMARKS [--peer] [--only PART]... [--hosts 2] [--ranks N] [--gpus N] [--compressed]
-                             [--rounds N] [--python PYTHON] [--smoke] [--json]
+                             [--peak-tflops N] [--rounds N] [--python PYTHON] [--smoke] [--json]
 
 The parts are start, collective, ddp, zero and checkpoint, each of which `--only` names alone; all of them with the peer take more than a
 quarter of an hour a round. PyTorch is that of the tests of frameworks, with gloo; `--python` names another one, which `--gpus` needs:
@@ -17,6 +17,10 @@ With `--hosts 2` there is a rank on each of two hosts, which are network namespa
 of `troupe` and one CPU in each (tests/support/host_pair.py: needs root and iproute2). It has the parts collective and ddp, and prints
 first what one TCP connection between the hosts does by itself (link.py). `--compressed`, which `--hosts 2` implies: ddp also with
 gradients that are sent in bfloat16.
+
+The row of an all-reduce has its algorithm and its bus bandwidth. On GPUs the row of ddp for the GPT has what one GPU computes, and the
+share that this is of the GPU's peak in bfloat16, which `--peak-tflops` names where it is not known by the GPU's name (bench/train/rates.hpp
+says by which formulas).
 """
 import argparse
 import contextlib
@@ -94,7 +98,8 @@ def rows_of_peer(ranks, part):
 
 def benchmark(given, part):
     return [given.folder / f"{part}_bench", given.ranks, "--json", *(["--gpus", given.gpus] if given.gpus else []),
-            *(["--smoke"] if given.smoke else []), *(["--compressed"] if given.compressed and part == "ddp" else [])]
+            *(["--smoke"] if given.smoke else []), *(["--compressed"] if given.compressed and part == "ddp" else []),
+            *(["--peak-tflops", given.peak_tflops] if given.peak_tflops and part == "ddp" else [])]
 
 
 def torchrun(given, part, *options):
@@ -201,6 +206,24 @@ def memory_text(row):
     return text
 
 
+def computing_of(rows, row):
+    """What one GPU computes, and the share of its peak, where that is known. The peer's steps are of the same model."""
+    if "tflops" not in rows[0]:
+        return {}
+    found = {"tflops": median_of(rows, "tflops"), "gpu": rows[0]["gpu"]}
+    found["peer_tflops"] = found["tflops"] * row["peer"] / row["troupe"] if row["peer"] else None
+    if "peak_tflops" in rows[0]:
+        peak = rows[0]["peak_tflops"]
+        found |= {"peak_tflops": peak, "share_of_peak": found["tflops"] / peak}
+    return found
+
+
+def computing_text(row, tflops):
+    if "peak_tflops" not in row:
+        return f"{tflops:.0f} TFLOP/s, peak of '{row['gpu']}' unknown: name it with --peak-tflops"
+    return f"{tflops:.0f} TFLOP/s, {100 * tflops / row['peak_tflops']:.0f} % of {row['peak_tflops']:.0f}"
+
+
 def row_of(key, rows, theirs):
     bench, what, how = key
     peer = peer_of(theirs, key)
@@ -209,9 +232,11 @@ def row_of(key, rows, theirs):
            "peer": median_of(peer, field) if peer else None}
     if bench == "ddp":
         row |= {"floor": median_of(rows, "floor"), "peer_floor": median_of(peer, "floor") if peer else None}
+        row |= {f"{whose}step_ms": 1e3 / row[of] if row[of] else None for whose, of in (("", "troupe"), ("peer_", "peer"))}
     row |= memory_of(rows, peer)
-    if "tflops" in rows[0]:
-        row["tflops"] = median_of(rows, "tflops")
+    if "bus_gb_per_s" in rows[0]:
+        row |= {field: median_of(rows, field) for field in ("gb_per_s", "bus_gb_per_s")}
+    row |= computing_of(rows, row)
     way = OTHER_WAYS.get(bench)
     other = peer_of(theirs, (f"{bench}, {way}", what, how))
     if other:
@@ -222,13 +247,21 @@ def row_of(key, rows, theirs):
 def text_of(row):
     unit = row["unit"]
     text = f"{row['name']:<40}{row['troupe']:12.2f} {unit}"
+    if "step_ms" in row:
+        text += f", {row['step_ms']:.3f} ms each"
+    if "bus_gb_per_s" in row:
+        text += f"  {row['gb_per_s']:.2f} GB/s, bus {row['bus_gb_per_s']:.2f} GB/s"
     if "tflops" in row:
-        text += f"  {row['tflops']:.0f} TFLOP/s"
+        text += f"  {computing_text(row, row['tflops'])}"
     if "floor" in row:
         text += f"  {100 * row['troupe'] / row['floor']:3.0f} % of {row['floor']:.1f} without communication"
     if row["peer"]:
         factor = row["peer"] / row["troupe"] if unit in ("us", "ms") else row["troupe"] / row["peer"]
         text += f"  torch {row['peer']:.2f} {unit}, {factor:.2f}x"
+        if row.get("peer_step_ms"):
+            text += f", {row['peer_step_ms']:.3f} ms each"
+        if row.get("peer_tflops"):
+            text += f", {row['peer_tflops']:.0f} TFLOP/s"
     for way in OTHER_WAYS.values():
         other = row.get(f"peer_{way}".replace(" ", "_"))
         if other:
@@ -253,6 +286,7 @@ def arguments():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--gpus", type=int, default=0)
     parser.add_argument("--compressed", action="store_true", help="ddp also with gradients in bfloat16; --hosts 2 implies it")
+    parser.add_argument("--peak-tflops", type=float, default=0, help="the GPU's dense peak in bfloat16; 0: by the GPU's name")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--python", type=Path)
     parser.add_argument("--smoke", action="store_true")

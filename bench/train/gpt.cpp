@@ -8,13 +8,6 @@
 
 namespace troupe::bench {
 
-double flops_per_token(const GptSize& size) {
-  const auto layers = static_cast<double>(size.layers), width = static_cast<double>(size.width);
-  const double multiplied =
-      12 * layers * width * width + static_cast<double>(size.vocabulary) * width;
-  return 6 * multiplied + 12 * layers * width * static_cast<double>(size.context);
-}
-
 namespace {
 torch::nn::LayerNorm layer_norm(std::int64_t width) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}));

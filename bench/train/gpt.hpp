@@ -8,24 +8,11 @@
 #include <torch/nn/modules/normalization.h>
 #include <torch/nn/pimpl.h>
 
-/// A decoder-only transformer with the sizes of GPT-2 (Radford et al., 2019, table 2), to measure
-/// training steps with. `peer/torch_train.py` has the same one in Python.
+#include "train/gpt_size.hpp"
+
+/// A decoder-only transformer, to measure training steps with. `peer/torch_train.py` has the same
+/// one in Python.
 namespace troupe::bench {
-
-/// The defaults have 124 million parameters: the output layer is the transposed embedding, and the
-/// vocabulary is rounded up to a multiple of 64.
-struct GptSize {
-  std::int64_t layers = 12;
-  std::int64_t heads = 12;
-  std::int64_t width = 768;
-  std::int64_t context = 1024;  ///< tokens of one sequence
-  std::int64_t vocabulary = 50304;
-};
-
-/// The floating-point operations of forward and backward for one token: 6 for each parameter that
-/// multiplies, and 12 * layers * width * context for attention (Chowdhery et al., PaLM, 2022,
-/// appendix B; the positions' embedding does not multiply).
-double flops_per_token(const GptSize& size);
 
 class GptBlockImpl : public torch::nn::Module {
  public:

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 
+#include <cuda_runtime_api.h>
 #include <torch/cuda.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/linear.h>
@@ -60,6 +61,13 @@ std::vector<TrainingCase> cases_of(const TrainingArguments& arguments) {
     if (arguments.smoke) training.steps = 5, training.rounds = 1;
   }
   return cases;
+}
+
+std::string gpu_name(const train::Context& ctx) {
+  if (!ctx.device().is_cuda()) return {};
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, ctx.device().index()) != cudaSuccess) return {};
+  return properties.name;
 }
 
 torch::nn::Sequential make_mlp(const std::vector<std::int64_t>& widths) {

@@ -55,6 +55,9 @@ TrainingBench begin_training_bench(const std::string& purpose, const std::string
 /// The smallest model first, and with `smoke` alone and with few steps.
 std::vector<TrainingCase> cases_of(const TrainingArguments& arguments);
 
+/// CUDA's name of the GPU on which the rank trains, "" on a CPU.
+std::string gpu_name(const train::Context& ctx);
+
 /// A network of linear layers with ReLU between them, on the CPU.
 torch::nn::Sequential make_mlp(const std::vector<std::int64_t>& widths);
 
