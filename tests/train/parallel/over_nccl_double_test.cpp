@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <torch/optim/adam.h>
 #include <troupe/errors.hpp>
 
@@ -25,6 +26,7 @@
 #include "support/parameter_values.hpp"
 #include "support/rank_contexts.hpp"
 #include "support/scratch.hpp"
+#include "support/small_optimizers.hpp"
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
 #include "support/zero_training.hpp"
@@ -70,6 +72,17 @@ std::string run_over_nccl(int ranks, const ContextOptions& options,
   }));
 }
 
+/// How many operations of NCCL a backward calls. None of them ends before `await` were called.
+int operations_of_backward(Context& ctx, Net& net, torch::optim::Optimizer& optimizer,
+                           int await = 0) {
+  optimizer.zero_grad();
+  auto behaviour = nccl_double::behaviour();
+  behaviour.operations_await = await;
+  nccl_double::behave(behaviour);
+  loss_of(net, ctx.rank(), ctx.world_size()).backward();
+  return nccl_double::operations();
+}
+
 std::vector<torch::Tensor> trained(GangContext& gang, Backend backend, int stage) {
   OverNccl rank(gang, backend, options_with(stage));
   auto& ctx = *rank.ctx;
@@ -92,6 +105,35 @@ TEST_CASE("a training over NCCL's calls gives what one over the host communicato
           const auto values = trained(gang, Backend::Nccl, stage);
           expect_same(values, expected, 0, "over NCCL");
         })) == "");
+}
+
+TEST_CASE("over NCCL's calls all averages of a backward begin before one of them is waited for",
+          "[train][parallel][zero][nccl][double]") {
+  const int stage = GENERATE(0, 1);
+  CAPTURE(stage);
+  CHECK(run_over_nccl(2, options_with(stage), [](Context& ctx) {
+          auto net = ctx.prepare(Net(kWidths, 5));
+          auto optimizer = ctx.prepare(adam(net));
+          for (std::uint64_t number = 0; number < 2; ++number) step(ctx, net, optimizer, number);
+          const int buckets = operations_of_backward(ctx, net, optimizer);
+          expect(buckets >= 3, "there are several buckets");
+          // None of them ends before all were called.
+          expect(operations_of_backward(ctx, net, optimizer, buckets) == buckets, "as many");
+          expect(nccl_double::waits() == 0, "the CPU waits in no call of CUDA");
+        }) == "");
+}
+
+TEST_CASE("over NCCL's calls the CPU waits once for each bucket whose gradients are cut",
+          "[train][parallel][zero][nccl][double]") {
+  CHECK(run_over_nccl(2, options_with(2), [](Context& ctx) {
+          auto net = ctx.prepare(Net(kWidths, 5));
+          auto optimizer = ctx.prepare(adam(net));
+          for (std::uint64_t number = 0; number < 2; ++number) step(ctx, net, optimizer, number);
+          const int buckets = operations_of_backward(ctx, net, optimizer);
+          expect(buckets >= 3 && nccl_double::waits() == buckets, [&] {
+            return fmt::format("{} buckets, {} waits", buckets, nccl_double::waits());
+          });
+        }) == "");
 }
 
 TEST_CASE("a rank that leaves a training over NCCL by an exception ends the others' step",

@@ -18,7 +18,7 @@ at::Tensor laid_out(const at::Tensor& flat, std::int64_t offset, const at::Tenso
 }
 
 void finish_writes(const at::Tensor& tensor) {
-  if (!tensor.is_cuda()) return;
+  if (tensor.is_cpu()) return;
   const c10::impl::VirtualGuardImpl device(tensor.device().type());
   device.synchronizeStream(device.getStream(tensor.device()));
 }

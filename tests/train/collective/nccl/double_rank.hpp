@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "collective/background_reductions.hpp"
 #include "collective/nccl/on_device.hpp"
 #include "support/forked_gang.hpp"
 #include "support/nccl_double/nccl_double.hpp"
@@ -25,10 +24,6 @@ inline std::unique_ptr<train::Communicator> over_double(GangContext& gang,
   auto options = on_one_gpu(gang, std::move(name));
   options.timeout = timeout;
   return train::make_nccl_communicator(gang, options);
-}
-
-inline train::BackgroundReductions& background_of(train::Communicator& comm) {
-  return dynamic_cast<train::BackgroundReductions&>(comm);
 }
 
 /// Once the communicators and the buffers have ended: they have left nothing on the device, and a

@@ -15,7 +15,6 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
-#include "collective/background_reductions.hpp"
 #include "collective/nccl/on_device.hpp"
 #include "guard.hpp"
 #include "support/forked_gang.hpp"
@@ -254,72 +253,6 @@ TEST_CASE("NCCL reduces over one and two ranks of one GPU", "[train][collective]
           auto comm = make_nccl_communicator(context, on_one_gpu(context));
           for (std::size_t count : {1, 1000, 1'000'003}) check_sum(*comm, count);
           comm->barrier();
-        })) == "");
-}
-
-TEST_CASE("NCCL averages in the background, and its other calls wait for that",
-          "[train][collective][nccl][gpu]") {
-  if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(100);
-  CHECK(failures(gang.run([](GangContext& context) {
-          auto comm = make_nccl_communicator(context, on_one_gpu(context));
-          auto* background = dynamic_cast<BackgroundReductions*>(comm.get());
-          expect(background != nullptr, "it averages in the background");
-          const Filled filled;
-          background->complete();  // of nothing
-          for (int step = 1; step <= 3; ++step) {
-            const auto own = static_cast<float>(step * (comm->rank() + 1));
-            const auto average = static_cast<float>(step) * 1.5F;
-            const OnDevice large(std::vector<float>(1 << 20, own));
-            const OnDevice small(std::vector<float>(7, 10 * own));
-            for (const auto& [data, count] : {std::pair(large.data(), std::size_t{1} << 20),
-                                              std::pair(small.data(), std::size_t{7})}) {
-              background->begin_average(data, count, DataType::Float32, filled.now());
-            }
-            if (step == 2) comm->barrier();
-            background->complete();
-            expect(large.values() == std::vector<float>(1 << 20, average), "the large average");
-            expect(small.values() == std::vector<float>(7, 10 * average), "the small average");
-          }
-          check_sum(*comm, 1000);
-        })) == "");
-}
-
-TEST_CASE("an average in the background names the missing rank at its deadline",
-          "[train][collective][nccl][hang][gpu]") {
-  if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(100);
-  CHECK(failures(gang.run([](GangContext& context) {
-          auto options = on_one_gpu(context);
-          options.timeout = 10s;
-          auto comm = make_nccl_communicator(context, options);
-          comm->barrier();
-          if (context.rank() == 1) {
-            context.rendezvous().get("it is over", kGuard);
-            return;
-          }
-          auto& background = dynamic_cast<BackgroundReductions&>(*comm);
-          const Filled filled;
-          const OnDevice data(std::vector<float>(5, 1));
-          std::string error, again;
-          try {
-            background.begin_average(data.data(), 5, DataType::Float32, filled.now());
-            background.complete();
-          } catch (const TimedOut& late) {
-            error = late.what();
-          }
-          try {
-            background.begin_average(data.data(), 5, DataType::Float32, filled.now());
-          } catch (const TimedOut& late) {
-            again = late.what();
-          }
-          context.rendezvous().set("it is over", "1");
-          expect(error.find("rank 0 waited 10.0 s in all_reduce of 5 float32 (average), call 2; "
-                            "rank 1 did not come") != std::string::npos,
-                 "the deadline names who did not come: " + error);
-          expect(again == error, "the communicator has ended with it: " + again);
         })) == "");
 }
 

@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include <troupe/train/communicator.hpp>
+#include "collective/background_reductions.hpp"
 #include "guard.hpp"
 #include "support/forked_gang.hpp"
 #include "support/one_gpu.hpp"
@@ -19,6 +20,10 @@ namespace troupe::testing {
 inline train::NcclOptions on_one_gpu(const GangContext& gang, std::string name = "nccl") {
   share_one_gpu(gang.rank());
   return {.name = std::move(name), .timeout = test::kGuard, .device = 0};
+}
+
+inline train::BackgroundReductions& background_of(train::Communicator& comm) {
+  return dynamic_cast<train::BackgroundReductions&>(comm);
 }
 
 /// Values in device memory.
@@ -57,6 +62,8 @@ class Filled {
     expect(cudaEventRecord(event_, cudaStreamLegacy) == cudaSuccess, "recording an event");
     return event_;
   }
+  /// The event, as now() has recorded it.
+  cudaEvent_t last() const { return event_; }
 
  private:
   cudaEvent_t event_ = nullptr;

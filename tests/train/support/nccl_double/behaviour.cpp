@@ -8,7 +8,8 @@ namespace {
 
 std::mutex guard;  // of what follows
 Behaviour now;
-int begun = 0;  // operations since behave()
+int begun = 0;   // operations since behave()
+int waited = 0;  // calls of CUDA since behave() in which the CPU waits
 std::set<std::string> texts;
 
 }  // namespace
@@ -17,6 +18,7 @@ void behave(const Behaviour& how) {
   const std::lock_guard lock(guard);
   now = how;
   begun = 0;
+  waited = 0;
 }
 
 Behaviour behaviour() {
@@ -27,6 +29,21 @@ Behaviour behaviour() {
 Fault take_fault() {
   const std::lock_guard lock(guard);
   return begun++ == now.fault.after ? now.fault : Fault{};
+}
+
+int operations() {
+  const std::lock_guard lock(guard);
+  return begun;
+}
+
+void note_wait() {
+  const std::lock_guard lock(guard);
+  ++waited;
+}
+
+int waits() {
+  const std::lock_guard lock(guard);
+  return waited;
 }
 
 const char* kept(const std::string& text) {

@@ -150,6 +150,9 @@ void Comm::run(const std::vector<Operation>& operations, const Fault& fault) {
 ncclResult_t Comm::perform(const std::vector<Operation>& operations, const Fault& fault) {
   if (fault.result != ncclSuccess) return refuse(fault.result, fault.text);
   if (stop_.wait(behaviour().operations_take)) return ncclSystemError;
+  while (nccl_double::operations() < behaviour().operations_await) {
+    if (stop_.wait(milliseconds{1})) return ncclSystemError;
+  }
   if (!behaviour().operations_end) stop_.wait();
   std::vector<Transfer> all;
   for (const auto& each : operations)

@@ -2,6 +2,7 @@
 #include <memory>
 #include <mutex>
 
+#include "support/nccl_double/behaviour.hpp"
 #include "support/nccl_double/device.hpp"
 #include "support/nccl_double/stream.hpp"
 
@@ -65,6 +66,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (const auto failed = enter(); failed != cudaSuccess) return failed;
   return !event->latest || event->latest->is_reached() ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (const auto failed = enter(); failed != cudaSuccess) return failed;
+  note_wait();
+  if (event->latest) event->latest->wait();
+  return cudaSuccess;
 }
 
 /// For the record that is the latest now, whatever comes later.

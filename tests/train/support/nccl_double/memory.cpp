@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/nccl_double/behaviour.hpp"
 #include "support/nccl_double/device.hpp"
 #include "support/nccl_double/nccl_double.hpp"
 #include "support/nccl_double/stream.hpp"
@@ -63,6 +64,7 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
 
 cudaError_t cudaFree(void* data) {
   if (data == nullptr) return cudaSuccess;
+  note_wait();
   wait_for_device();
   const std::lock_guard lock(blocks_guard);
   const auto found = blocks.find(data);
@@ -91,6 +93,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   if (!is_device_memory(to_device ? to : from, bytes)) return cudaErrorInvalidValue;
   auto done = std::make_shared<std::promise<void>>();
   auto future = done->get_future();
+  note_wait();
   queue_of(cudaStreamLegacy)->push([=] {
     take_time();
     std::memcpy(to, from, bytes);

@@ -50,6 +50,9 @@ struct Behaviour {
   milliseconds init_takes{0};       ///< besides what waits for the other ranks
   milliseconds enqueuing_takes{0};  ///< while the communicator is in progress
   milliseconds operations_take{0};  ///< each, on its stream, before it moves anything
+  /// Each waits, on its stream, until so many were called since behave(): who waits for one before
+  /// that waits for ever.
+  int operations_await = 0;
   bool init_ends = true;
   bool operations_end = true;
   bool finalize_ends = true;
@@ -61,6 +64,12 @@ struct Behaviour {
 /// From any thread. Ranks that are forked begin with their parent's.
 void behave(const Behaviour& how);
 Behaviour behaviour();
+
+/// How many operations this process has called since behave(); a group is one.
+int operations();
+/// How many calls of CUDA since behave() have had the CPU wait for a device: those that
+/// synchronize, and cudaMemcpy and cudaFree.
+int waits();
 
 /// What this process has allocated of device memory, in bytes.
 std::size_t device_bytes();

@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/nccl_double/behaviour.hpp"
 #include "support/nccl_double/device.hpp"
 
 struct CUstream_st {
@@ -101,5 +102,26 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   stream->queue->close();
   delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (const auto failed = enter(); failed != cudaSuccess) return failed;
+  note_wait();
+  queue_of(stream)->wait_idle();
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  if (const auto failed = enter(); failed != cudaSuccess) return failed;
+  note_wait();
+  wait_for_device();
+  return cudaSuccess;
+}
+
+/// A function of the host is a piece of work as any other.
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  if (const auto failed = enter(); failed != cudaSuccess) return failed;
+  queue_of(stream)->push([=] { function(data); });
   return cudaSuccess;
 }

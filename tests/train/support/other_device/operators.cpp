@@ -19,7 +19,6 @@
 #include <ATen/ops/view_native.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
-#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
 namespace troupe::testing {
@@ -28,15 +27,6 @@ namespace {
 constexpr auto kOtherType = c10::DeviceType::HPU;
 constexpr c10::DispatchKeySet kOtherKeys(c10::DispatchKey::HPU);
 constexpr c10::DispatchKeySet kCpuKeys(c10::DispatchKey::CPU);
-
-struct OtherGuard final : c10::impl::NoOpDeviceGuardImpl<kOtherType> {
-  c10::Device exchangeDevice(c10::Device) const override { return other_device(); }
-  c10::Device getDevice() const override { return other_device(); }
-  c10::Stream getStream(c10::Device) const noexcept override {
-    return c10::Stream(c10::Stream::DEFAULT, other_device());
-  }
-};
-C10_REGISTER_GUARD_IMPL(HPU, OtherGuard)
 
 /// Of this name, by which LibTorch finds the class.
 struct HPUHooks final : at::HPUHooksInterface {

@@ -310,8 +310,8 @@ void Reducer::submit_full_buckets() {
 }
 
 void Reducer::note_filled(Bucket& bucket) {
+  if (background_ == nullptr) return;
   const auto device = parameters_[bucket.members.front()].variable.device();
-  if (!device.is_cuda()) return;
   if (bucket.buffer) bucket.buffer->compress();
   if (!bucket.filled) bucket.filled.emplace(device.type());
   bucket.filled->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
