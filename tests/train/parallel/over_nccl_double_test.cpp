@@ -16,6 +16,7 @@
 #include <troupe/errors.hpp>
 
 #include "parallel/device.hpp"
+#include "placement/offload_training.hpp"
 #include "precision/master_weights_checks.hpp"
 #include "precision/scaled_training.hpp"
 #include "support/catch.hpp"
@@ -208,6 +209,26 @@ TEST_CASE("over NCCL's calls buckets of parameters that come ahead have the valu
   const int ranks = GENERATE(2, 3);
   CAPTURE(prefetch, ranks);
   CHECK(run_over_nccl(ranks, prefetch_options(prefetch), expect_deep_net_as_alone) == "");
+}
+
+TEST_CASE("over NCCL's calls a training whose optimizer is in main memory has the same results",
+          "[train][zero][placement][nccl][double]") {
+  using namespace offload_training;
+  constexpr double kTolerance = 1e-6;  // gradients are added in other orders
+  const auto type = GENERATE(Type::Float32, Type::BFloat16, Type::Float16);
+  const int ranks = GENERATE(2, 3);
+  CAPTURE(static_cast<int>(type), ranks);
+  const KeptValues without;
+  CHECK(run_over_nccl(ranks, options_of({}, type), [&](Context& ctx) {
+          without.keep(ctx, offload_training::trained(ctx, prepared_adam));
+        }) == "");
+  for (const auto& zero : {optimizer_of(1), optimizer_of(2), optimizer_of(3), kParameters}) {
+    CAPTURE(zero.stage, zero.offload_parameters);
+    CHECK(run_over_nccl(ranks, options_of(zero, type), [&](Context& ctx) {
+            without.expect_same_as(offload_training::trained(ctx, prepared_adam), kTolerance,
+                                   "in main memory");
+          }) == "");
+  }
 }
 
 TEST_CASE("over NCCL's calls a loss scale that is a power of two changes no bit of a training",
