@@ -211,6 +211,27 @@ TEST_CASE("over NCCL's calls buckets of parameters that come ahead have the valu
   CHECK(run_over_nccl(ranks, prefetch_options(prefetch), expect_deep_net_as_alone) == "");
 }
 
+TEST_CASE("over NCCL's calls a bucket of parameters is on its way before an operator needs it",
+          "[train][zero][gathering][nccl][double]") {
+  const bool prefetch = GENERATE(true, false);
+  CAPTURE(prefetch);
+  CHECK(run_over_nccl(2, prefetch_options(prefetch), [prefetch](Context& ctx) {
+          auto net = ctx.prepare(Net(kDeepWidths, 5));
+          auto optimizer = ctx.prepare(sgd(net));
+          step(ctx, net, optimizer, 0);                   // from which the order is known
+          nccl_double::behave(nccl_double::behaviour());  // which begins to count
+          for (int layer = 0; layer < 3; ++layer) {
+            net->layers[static_cast<std::size_t>(layer)]->weight.sum();
+            // No operator has used the weights behind this one.
+            const int gathers = layer + (prefetch ? 2 : 1);
+            eventually([&] { return nccl_double::operations() >= gathers; });
+            expect(nccl_double::operations() == gathers, [&] {
+              return fmt::format("{} gathers at layer {}", nccl_double::operations(), layer);
+            });
+          }
+        }) == "");
+}
+
 TEST_CASE("over NCCL's calls a training whose optimizer is in main memory has the same results",
           "[train][zero][placement][nccl][double]") {
   using namespace offload_training;

@@ -179,6 +179,24 @@ TEST_CASE("buckets come in the background from the second pass on", "[train][zer
         })) == "");
 }
 
+TEST_CASE("a bucket is on its way before an operator needs it", "[train][zero][gathering]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          Buckets buckets(gang, 6);
+          buckets.use(kPass);
+          buckets.meet();
+          buckets.communicator.hold_background();
+          buckets.use(0);  // returns, while the next one has not come
+          eventually([&] { return buckets.communicator.calls() >= kCome + 2; });
+          expect(buckets.communicator.calls() == kCome + 2, "the next one is called for");
+          expect(buckets.communicator.calls_in_background() == 0 && buckets.here() == 1,
+                 "and has not come");
+          buckets.communicator.let_background_go();
+          buckets.use(1);
+          expect(buckets.communicator.calls_in_background() >= 1, "it has come when it is used");
+          buckets.meet();
+        })) == "");
+}
+
 TEST_CASE("the bucket that was used longest ago is given back before another one comes",
           "[train][zero][gathering]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {

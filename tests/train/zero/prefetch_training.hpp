@@ -21,12 +21,14 @@ inline train::ContextOptions prefetch_options(bool prefetch) {
   return options;
 }
 
+/// Of layers whose weights are in a bucket each.
+inline const std::vector<std::int64_t> kDeepWidths{6, 20, 20, 20, 20, 20, 20, 4};
+
 /// Ranks train as one process that has all rows.
 inline void expect_deep_net_as_alone(train::Context& ctx) {
-  const std::vector<std::int64_t> widths{6, 20, 20, 20, 20, 20, 20, 4};  // a bucket for each layer
-  auto net = ctx.prepare(Net(widths, 5));
+  auto net = ctx.prepare(Net(kDeepWidths, 5));
   auto optimizer = ctx.prepare(adam(net));
-  Net alone(widths, 5);
+  Net alone(kDeepWidths, 5);
   alone->to(ctx.device());
   auto optimizer_alone = adam(alone);
   for (std::uint64_t i = 0; i < 6; ++i) {
