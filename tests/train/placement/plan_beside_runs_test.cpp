@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <torch/optim/adam.h>
 #include <troupe/detail/trainable/trainable_worker.hpp>
 #include <troupe/train/context.hpp>
 
@@ -22,15 +20,14 @@
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
 
-using namespace troupe;
-using namespace troupe::train;
-using namespace troupe::testing;
+#include "full_memory_training.hpp"
+
+using namespace full_memory_training;
 
 namespace {
 
-constexpr std::int64_t kWidth = 200;
-constexpr std::int64_t kLayers = 30;
-constexpr std::int64_t kRowsOfBatch = 2;
+constexpr std::int64_t kWidth = Size{}.width;
+constexpr std::int64_t kLayers = Size{}.layers;
 constexpr std::int64_t kElements = kLayers * kWidth * (kWidth + 1);
 constexpr std::size_t kBucketBytes = 400'000;
 /// Of what autograd keeps for backward: more than that.
@@ -44,22 +41,6 @@ ContextOptions small_parts(const ZeroOptions& zero, bool has_masters) {
   if (has_masters)
     options.mixed_precision = {.type = MixedPrecision::Type::BFloat16, .master_weights = true};
   return options;
-}
-
-void train_steps(Context& ctx) {
-  auto net = ctx.prepare(float_net(std::vector<std::int64_t>(kLayers + 1, kWidth)));
-  auto optimizer = ctx.prepare(torch::optim::Adam(net->parameters(), 1e-3));
-  for (int step = 0; step < 3; ++step) {
-    optimizer.zero_grad();
-    const auto x = torch::ones({kRowsOfBatch, kWidth}, net->parameters().front().dtype());
-    net->forward(x.to(ctx.device())).square().mean().backward();
-    optimizer.step();
-  }
-}
-
-double train_with_a_large_batch(Context& ctx, const int& /*config*/) {
-  train_steps(ctx);
-  return torch::ones({10'000'000}, ctx.device()).sum().item<double>();
 }
 
 double train_and_fail(Context& ctx, const int& /*config*/) {
@@ -136,18 +117,30 @@ TEST_CASE("where a device's memory is full the error says what would fit",
             use_device(other_device());
             limit_other_memory(of.limit);
             TestMember member(gang, {}, {}, small_parts(of.zero, false));
-            std::string error;
-            try {
-              troupe::detail::ResultSlot<double> result;
-              troupe::detail::run_trainable<train_with_a_large_batch>(member, 0, result);
-            } catch (const c10::OutOfMemoryError& full) {
-              error = full.what();
-            } catch (const GangBroken&) {
-              return;  // the other rank was the first, and has the advice
-            }
+            const auto error = error_where_full<train_and_fill>(member, {.filler = 10'000'000});
+            if (error.empty()) return;
             expect(error.find("By train::plan, with Adam ") != std::string::npos &&
                        error.find(of.advice) != std::string::npos,
                    [&] { return "the error is: " + error; });
+          })) == "");
+  }
+}
+
+TEST_CASE("where a device is too small for one rank the error says what takes less of it",
+          "[train][plan][placement]") {
+  for (const auto free_bytes : kTooLittle) {
+    CAPTURE(free_bytes);
+    CHECK(failures(ForkedGang::on_one_node(1).run([&](GangContext& gang) {
+            use_device(other_device());
+            limit_other_memory(1'000'000'000);
+            torch::Tensor ballast;  // memory that nobody touches
+            expect_advice_of_one_rank(
+                gang,
+                [&](std::int64_t bytes) {
+                  ballast = torch::empty({1'000'000'000 - other_bytes() - bytes},
+                                         torch::dtype(torch::kUInt8).device(other_device()));
+                },
+                free_bytes);
           })) == "");
   }
 }

@@ -32,11 +32,9 @@ std::string advice_for(const ModelSize& model, int ranks, const ContextOptions& 
                                  .data_parallel = options.data_parallel});
   const auto used = predict(made.model, made.options, options.zero);
   auto text = fmt::format(
-      "By train::plan, with Adam on {} ranks of one node, {} takes {} GB of the {} GB of {}, "
-      "beside "
-      "activations.",
-      ranks, code_of(options.zero), in_gb(used.device.total()), in_gb(made.options.device_memory),
-      device.str());
+      "By train::plan, with Adam on {}, {} takes {} GB of the {} GB of {}, beside activations.",
+      ranks == 1 ? "one rank" : fmt::format("{} ranks of one node", ranks), code_of(options.zero),
+      in_gb(used.device.total()), in_gb(made.options.device_memory), device.str());
   if (const auto* smaller = next_smaller(made, used)) {
     text += fmt::format(" Use {}, which takes {} GB{}.", code_of(smaller->zero),
                         in_gb(smaller->device.total()), used.fits ? ", or a smaller batch" : "");
