@@ -3,10 +3,9 @@
 #include <troupe/train/work.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <csignal>
-#include <functional>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include <catch2/catch.hpp>
 
 #include "collective/holdings.hpp"
+#include "collective/sub_gang.hpp"
 #include "guard.hpp"
 #include "support/forked_gang.hpp"
 
@@ -32,40 +32,11 @@ constexpr auto kLimit = 3 * kGuard;      // so that ranks can say what they wait
 constexpr int kWays = 3;                 // in which end_by ends a communicator
 
 /// The first ranks of a gang as one of their own, for those whom the last ranks leave.
-class FirstRanks final : public GangContext {
- public:
-  FirstRanks(GangContext& whole, int size) : whole_(whole), size_(size) {}
-  std::uint64_t id() const override { return whole_.id(); }
-  int rank() const override { return whole_.rank(); }
-  int size() const override { return size_; }
-  int local_rank() const override { return whole_.local_rank(); }
-  int local_size() const override {
-    const auto nodes = node_ranks();
-    return static_cast<int>(std::count(nodes.begin(), nodes.end(), node_rank()));
-  }
-  int node_rank() const override { return whole_.node_rank(); }
-  int node_count() const override {
-    const auto nodes = node_ranks();
-    return *std::max_element(nodes.begin(), nodes.end()) + 1;
-  }
-  std::vector<int> node_ranks() const override {
-    auto nodes = whole_.node_ranks();
-    nodes.resize(static_cast<std::size_t>(size_));
-    return nodes;
-  }
-  std::uint32_t node() const override { return whole_.node(); }
-  std::string host() const override { return whole_.host(); }
-  Rendezvous& rendezvous() override { return whole_.rendezvous(); }
-  const std::atomic<std::uint32_t>& broken() const override { return whole_.broken(); }
-  Failure why_broken() const override { return whole_.why_broken(); }
-  std::shared_ptr<void> on_broken(std::function<void()> then) override {
-    return whole_.on_broken(std::move(then));
-  }
-
- private:
-  GangContext& whole_;
-  const int size_;
-};
+SubGang first_ranks(GangContext& whole, int size) {
+  std::vector<int> members(static_cast<std::size_t>(size));
+  std::iota(members.begin(), members.end(), 0);
+  return {whole, members};
+}
 
 std::unique_ptr<Communicator> make(GangContext& gang, const std::string& name) {
   return make_host_communicator(gang, {.name = name, .timeout = kGuard});
@@ -201,7 +172,7 @@ TEST_CASE("ranks that others leave by their death make a smaller communicator, d
   const auto outcomes = gang.run([](GangContext& context) {
     Holdings after_first{};
     for (int size = context.size(); size > 1; --size) {
-      FirstRanks left(context, size);
+      auto left = first_ranks(context, size);
       {
         const auto comm = make(left, fmt::format("of {}", size));
         check_sums(*comm);
@@ -217,7 +188,7 @@ TEST_CASE("ranks that others leave by their death make a smaller communicator, d
       if (size == context.size()) after_first = holdings();
       expect_no_more_than(after_first, fmt::format("after {} ranks", size));
     }
-    FirstRanks alone(context, 1);
+    auto alone = first_ranks(context, 1);
     check_sums(*make(alone, "of one"));
     expect_no_more_than(after_first, "at the end");
   });
