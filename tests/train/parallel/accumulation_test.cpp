@@ -63,6 +63,13 @@ ContextOptions options_with(bool find_unused) {
   return options;
 }
 
+/// A gradient as another tensor: over the same memory, negated there by LibTorch's bit, or a copy.
+torch::Tensor another_object(const torch::Tensor& gradient) { return gradient.detach(); }
+torch::Tensor with_negative_bit(const torch::Tensor& gradient) {
+  return torch::_neg_view(gradient.detach());
+}
+torch::Tensor in_other_memory(const torch::Tensor& gradient) { return gradient.clone(); }
+
 /// What a rank of two does, with a model and what it feeds: 1 and 2, so that averages are 1.5.
 struct Rank {
   Rank(GangContext& gang, bool find_unused)
@@ -194,5 +201,37 @@ TEST_CASE("a gradient that no rank used stays exactly what it was", "[train][acc
           rank.model->b.mutable_grad() = torch::Tensor();
           for (int step = 0; step < 5; ++step) backward(rank.model->b, rank.own);
           expect(torch::equal(rank.model->a.grad(), before), "a's gradient is left alone");
+        })) == "");
+}
+
+TEST_CASE("a gradient that no rank used stays each rank's own, in whichever tensor it is",
+          "[train][accumulation]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          Rank rank(gang, true);
+          auto& gradient = rank.model->a.mutable_grad();
+          for (const auto& other : {another_object, in_other_memory}) {
+            backward(rank.model->a, rank.own);
+            gradient = other(gradient).mul_(rank.own);
+            backward(rank.model->b, rank.own);
+            expect_gradient(rank.model->a, 1.5 * rank.own, "a, which no rank used,");
+            gradient = torch::Tensor();
+          }
+        })) == "");
+}
+
+TEST_CASE("a gradient that a rank did not use counts for the ranks that did, wherever it is",
+          "[train][accumulation]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          Rank rank(gang, true);
+          auto& gradient = rank.model->a.mutable_grad();
+          for (const auto& other : {another_object, with_negative_bit, in_other_memory}) {
+            backward(rank.model->a, rank.own);
+            gradient = other(gradient).mul_(rank.own);
+            const bool is_negative = gradient.is_neg();
+            backward(rank.ctx.rank() == 0 ? rank.model->a : rank.model->b, 1);
+            expect_gradient(rank.model->a, (is_negative ? -2.25 : 2.25) + 0.5,
+                            "a, used on rank 0,");
+            gradient = torch::Tensor();
+          }
         })) == "");
 }

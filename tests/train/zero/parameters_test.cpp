@@ -268,13 +268,15 @@ TEST_CASE("what all ranks write to parameters between two steps stays",
 
 TEST_CASE("a parameter that the program puts elsewhere before each step trains on",
           "[train][zero][parameters]") {
-  const auto replaces = [](Context& ctx) {
+  const bool negates = GENERATE(false, true);  // the values in place, by LibTorch's bit
+  const auto replaces = [negates](Context& ctx) {
     auto net = ctx.prepare(Net(kWidths, 5));
     auto optimizer = ctx.prepare(sgd(net));
     for (std::uint64_t i = 0; i < 9; ++i) {
       for (auto& parameter : net->layers[i / 3]->parameters()) {
         const torch::NoGradGuard no_grad;
-        parameter.set_data(parameter.detach() * 1);
+        const auto values = parameter.detach();
+        parameter.set_data(negates ? torch::_neg_view(values) : values * 1);
       }
       step(ctx, net, optimizer, i);
     }
@@ -355,6 +357,8 @@ TEST_CASE("a model that is prepared again trains on, and its old optimizer is re
       optimizer.zero_grad();
     }
     net->layers[0]->weight.set_requires_grad(false);
+    auto& weight = net->layers[1]->weight;
+    weight.set_data(torch::_neg_view(weight.detach()));  // which is not in the buffer's place
     net = ctx.prepare(net);
     auto optimizer = ctx.prepare(sgd(net));
     for (std::uint64_t i = 1; i < 3; ++i) step(ctx, net, optimizer, i);

@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include "parallel/in_place.hpp"
 #include "parallel/tensor_type.hpp"
 #include "precision/master_weights.hpp"
 #include "zero/gradient_shard.hpp"
@@ -171,7 +172,8 @@ void Flat::dissolve() {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto tensor = parameters_[i].tensor;
-    if (is_in_place(i)) tensor.set_data(copy_in_main_memory(tensor.detach()));
+    if (tensor.has_storage() && tensor.storage().is_alias_of(places_[i].storage()))
+      tensor.set_data(copy_in_main_memory(tensor.detach()));
   }
   if (memory_) {
     memory_->set_owner({});
@@ -208,10 +210,7 @@ void Flat::end_update(Communicator& communicator) {
 }
 
 bool Flat::is_in_place(std::size_t parameter) const {
-  const auto& tensor = parameters_[parameter].tensor;
-  const auto& place = places_[parameter];
-  return tensor.has_storage() && tensor.storage().is_alias_of(place.storage()) &&
-         tensor.storage_offset() == place.storage_offset() && tensor.strides() == place.strides();
+  return train::is_in_place(parameters_[parameter].tensor, places_[parameter]);
 }
 
 void Flat::move_back() {

@@ -5,6 +5,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
+#include "parallel/in_place.hpp"
 #include "parallel/tensor_type.hpp"
 
 namespace troupe::train {
@@ -40,9 +41,7 @@ GradientBuffer::GradientBuffer(const std::vector<NamedTensor>& parameters,
 }
 
 bool GradientBuffer::holds(std::size_t parameter, const at::Tensor& gradient) const {
-  const auto& part = parts_[parameter];
-  return gradient.is_same(part) || (gradient.layout() == at::kStrided && !gradient.is_conj() &&
-                                    !gradient.is_neg() && gradient.is_set_to(part));
+  return is_in_place(gradient, parts_[parameter]);
 }
 
 // Autograd makes a gradient in memory of its own whenever there was none.
