@@ -291,17 +291,19 @@ TEST_CASE("over NCCL's calls a training with master weights is the one written o
   const auto type = GENERATE(Type::BFloat16, Type::Float16);
   const int stage = GENERATE(0, 1, 2, 3);
   CAPTURE(static_cast<int>(type), stage);
-  const Scratch scratch;
-  const auto check = [&](const std::function<void(Context&)>& body) {
-    CHECK(run_over_nccl(2, options_with_masters(type, stage), body, {.storage = scratch.path()}) ==
-          "");
+  const auto check = [&](const Check& each) {
+    CHECK(run_with_storage(run_over_nccl, 2, options_with_masters(type, stage), each) == "");
   };
-  check([&](Context& ctx) { expect_trained_as_by_hand(ctx, type, scratch.path()); });
-  check([&](Context& ctx) { expect_masters_clipped(ctx, type, scratch.path()); });
+  check([&](Context& ctx, const fs::path& storage) {
+    expect_trained_as_by_hand(ctx, type, storage);
+  });
+  check([&](Context& ctx, const fs::path& storage) { expect_masters_clipped(ctx, type, storage); });
   if (type == Type::BFloat16) {
-    if (stage < 2) check(expect_small_updates_add_up);
+    if (stage < 2) check([](Context& ctx, const fs::path&) { expect_small_updates_add_up(ctx); });
     return;
   }
-  check([&](Context& ctx) { expect_masters_left_as_they_were(ctx, scratch.path()); });
-  check([&](Context& ctx) { expect_small_gradient_kept(ctx, scratch.path()); });
+  check([](Context& ctx, const fs::path& storage) {
+    expect_masters_left_as_they_were(ctx, storage);
+  });
+  check(expect_small_gradient_kept);
 }

@@ -8,7 +8,6 @@
 #include "support/catch.hpp"
 #include "support/gpu_rank.hpp"
 #include "support/one_gpu.hpp"
-#include "support/scratch.hpp"
 
 #include "master_weights_checks.hpp"
 #include "scaled_training.hpp"
@@ -63,12 +62,10 @@ TEST_CASE("on a GPU a training with master weights is about the one written out 
   const auto type = GENERATE(Type::BFloat16, Type::Float16);
   const int stage = GENERATE(0, 1, 2, 3);
   CAPTURE(static_cast<int>(type), stage);
-  const Scratch scratch;
-  CHECK(run_on_gpu(2, options_with_masters(type, stage),
-                   [&](Context& ctx) {
-                     expect_trained_as_by_hand(ctx, type, scratch.path(), kLessThanAStep);
-                   },
-                   {.storage = scratch.path()}) == "");
+  CHECK(run_with_storage(run_on_gpu, 2, options_with_masters(type, stage),
+                         [&](Context& ctx, const fs::path& storage) {
+                           expect_trained_as_by_hand(ctx, type, storage, kLessThanAStep);
+                         }) == "");
 }
 
 TEST_CASE("on a GPU gradients of parameters with master weights are clipped by their norm",
@@ -77,10 +74,10 @@ TEST_CASE("on a GPU gradients of parameters with master weights are clipped by t
   const auto type = GENERATE(Type::BFloat16, Type::Float16);
   const int stage = GENERATE(0, 1, 2, 3);
   CAPTURE(static_cast<int>(type), stage);
-  const Scratch scratch;
-  CHECK(run_on_gpu(2, options_with_masters(type, stage),
-                   [&](Context& ctx) { expect_masters_clipped(ctx, type, scratch.path(), 1e-3); },
-                   {.storage = scratch.path()}) == "");
+  CHECK(run_with_storage(run_on_gpu, 2, options_with_masters(type, stage),
+                         [&](Context& ctx, const fs::path& storage) {
+                           expect_masters_clipped(ctx, type, storage, 1e-3);
+                         }) == "");
 }
 
 TEST_CASE("on a GPU a step of float16 that is left out leaves the master weights as they were",
@@ -88,12 +85,10 @@ TEST_CASE("on a GPU a step of float16 that is left out leaves the master weights
   if (skipped_without_gpu()) return;
   const int stage = GENERATE(0, 1, 2, 3);
   CAPTURE(stage);
-  const Scratch scratch;
-  CHECK(run_on_gpu(2, options_with_masters(Type::Float16, stage),
-                   [&](Context& ctx) {
-                     expect_masters_left_as_they_were(ctx, scratch.path(), kLessThanAStep);
-                   },
-                   {.storage = scratch.path()}) == "");
+  CHECK(run_with_storage(run_on_gpu, 2, options_with_masters(Type::Float16, stage),
+                         [&](Context& ctx, const fs::path& storage) {
+                           expect_masters_left_as_they_were(ctx, storage, kLessThanAStep);
+                         }) == "");
 }
 
 TEST_CASE("on a GPU master weights keep what the smaller type would lose",
@@ -101,12 +96,10 @@ TEST_CASE("on a GPU master weights keep what the smaller type would lose",
   if (skipped_without_gpu()) return;
   const int stage = GENERATE(0, 1, 2, 3);
   CAPTURE(stage);
-  const Scratch scratch;
   if (stage < 2) {
     CHECK(run_on_gpu(2, options_with_masters(Type::BFloat16, stage), expect_small_updates_add_up) ==
           "");
   }
-  CHECK(run_on_gpu(2, options_with_masters(Type::Float16, stage),
-                   [&](Context& ctx) { expect_small_gradient_kept(ctx, scratch.path()); },
-                   {.storage = scratch.path()}) == "");
+  CHECK(run_with_storage(run_on_gpu, 2, options_with_masters(Type::Float16, stage),
+                         expect_small_gradient_kept) == "");
 }

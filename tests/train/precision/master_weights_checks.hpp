@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,12 +17,14 @@
 #include "support/master_weights_training.hpp"
 #include "support/net.hpp"
 #include "support/parameter_values.hpp"
+#include "support/rank_contexts.hpp"
+#include "support/scratch.hpp"
 #include "support/small_optimizers.hpp"
 #include "support/small_training.hpp"
 
-/// What trainings with master weights promise, on any device. To be used in forked ranks only.
-/// `storage`: of the run. `tolerance`: 0 where two runs of one operator have the same bits,
-/// wherever its tensors lie in memory, which cuBLAS does not promise.
+/// What trainings with master weights promise, on any device. To be used in forked ranks only, but
+/// for run_with_storage(). `storage`: of the run. `tolerance`: 0 where two runs of one operator
+/// have the same bits, wherever its tensors lie in memory, which cuBLAS does not promise.
 namespace master_weights_training {
 
 /// One backward pass for each batch, over this rank's part of the rows. All but the last one are
@@ -141,6 +145,21 @@ inline void expect_small_gradient_kept(Context& ctx, const fs::path& storage) {
   troupe::train::load(saved, latest_checkpoint(storage));
   expect(torch::allclose(saved->weight, torch::full({1, 3}, -2e-8), 1e-2, 0),
          [&] { return fmt::format("{}", saved->weight[0][0].item<double>()); });
+}
+
+/// What a rank does in a run that has a storage.
+using Check = std::function<void(Context&, const fs::path& storage)>;
+
+/// Runs a check in each rank of a gang, with an empty storage. -> failures() of the ranks. `run`:
+/// run_on_gpu(), or a function that runs ranks on another device as run_on_gpu() does. Not in a
+/// forked rank.
+template <class Run>
+std::string run_with_storage(Run run, int ranks, const ContextOptions& options,
+                             const Check& check) {
+  const Scratch scratch;
+  return run(
+      ranks, options, [&](Context& ctx) { check(ctx, scratch.path()); },
+      Folders{.storage = scratch.path()});
 }
 
 }  // namespace master_weights_training
