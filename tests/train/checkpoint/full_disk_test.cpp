@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -157,25 +158,11 @@ const auto kWays = {Way{.full_rank = -1, .stage = 0, .in_background = false},
                     Way{.full_rank = 1, .stage = 1, .in_background = false},
                     Way{.full_rank = 1, .stage = 1, .in_background = true}};
 
-}  // namespace
-
-TEST_CASE("a training goes on to its end on a full disk, and is continued from the last checkpoint",
-          "[train][checkpoint][full]") {
-  const auto way = GENERATE(values(kWays));
-  CAPTURE(way.full_rank, way.stage, way.in_background);
-  const Scratch scratch;
-  std::optional<test::SmallDisk> disk;
-  if (way.is_disk() && !disk.emplace(scratch.path(), kDiskKib).is_there()) return;
-  const Trainings trainings(way.stage);
-  const RankLogs logs(2);
-  CHECK(trainings.on_full_disk(way, scratch.path(), logs) == "");
-  check_logged(logs, scratch.path(), kSteps - kFullFrom);
-  CHECK(trainings.resumed(train::latest_checkpoint(scratch.path()), 1) == "");
-}
-
-TEST_CASE("a training writes checkpoints again once there is room", "[train][checkpoint][full]") {
-  auto way = GENERATE(values(kWays));
-  way.room_from = 4;
+/// Trains in a folder that has no room on the way. `check_resumed` then gets the folder with its
+/// checkpoints.
+void check_full_disk(
+    const Way& way,
+    const std::function<void(const Trainings&, const fs::path& storage)>& check_resumed) {
   CAPTURE(way.full_rank, way.stage, way.in_background);
   const Scratch scratch;
   std::optional<test::SmallDisk> disk;
@@ -184,8 +171,26 @@ TEST_CASE("a training writes checkpoints again once there is room", "[train][che
   const RankLogs logs(2);
   CHECK(trainings.on_full_disk(way, scratch.path(), logs) == "");
   check_logged(logs, scratch.path(), way.room_from - kFullFrom);
-  CHECK(trainings.resumed(scratch.path() / "checkpoint_000001", 1) == "");
-  const auto last = train::latest_checkpoint(scratch.path());
-  CHECK(last.filename() == "checkpoint_000003");
-  CHECK(trainings.resumed(last, kSteps - 1) == "");
+  check_resumed(trainings, scratch.path());
+}
+
+}  // namespace
+
+TEST_CASE("a training goes on to its end on a full disk, and is continued from the last checkpoint",
+          "[train][checkpoint][full]") {
+  const auto way = GENERATE(values(kWays));
+  check_full_disk(way, [](const Trainings& trainings, const fs::path& storage) {
+    CHECK(trainings.resumed(train::latest_checkpoint(storage), 1) == "");
+  });
+}
+
+TEST_CASE("a training writes checkpoints again once there is room", "[train][checkpoint][full]") {
+  auto way = GENERATE(values(kWays));
+  way.room_from = 4;
+  check_full_disk(way, [](const Trainings& trainings, const fs::path& storage) {
+    CHECK(trainings.resumed(storage / "checkpoint_000001", 1) == "");
+    const auto last = train::latest_checkpoint(storage);
+    CHECK(last.filename() == "checkpoint_000003");
+    CHECK(trainings.resumed(last, kSteps - 1) == "");
+  });
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,8 +18,8 @@
 
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
+#include "support/rank_contexts.hpp"
 #include "support/small_training.hpp"
-#include "support/test_member.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
@@ -72,24 +73,33 @@ class CountedCopies {
   at::CallbackHandle handle_;
 };
 
-int copies_in_backward(Net& net, GangContext& gang) {
-  const auto loss = loss_of(net, gang.rank(), gang.size());
+int copies_in_backward(const Context& ctx, Net& net) {
+  const auto loss = loss_of(net, ctx.rank(), ctx.world_size());
   const CountedCopies copies;
   loss.backward();
   return copies.count();
+}
+
+void backward(const Context& ctx, Net& net) {
+  loss_of(net, ctx.rank(), ctx.world_size()).backward();
+}
+
+/// Runs two ranks whose net has had a backward, after which its buckets have the order in which
+/// gradients came. -> failures() of the ranks.
+std::string run_after_backward(const std::function<void(Context&, Net&)>& rank) {
+  return run(2, small_buckets(), [&](Context& ctx) {
+    auto net = ctx.prepare(Net(kWidths));
+    backward(ctx, net);
+    rank(ctx, net);
+  });
 }
 
 }  // namespace
 
 TEST_CASE("gradients lie in the memory of their buckets, and stay there from step to step",
           "[train][data_parallel]") {
-  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
-          TestMember member(gang);
-          Context ctx(member, small_buckets());
-          auto net = ctx.prepare(Net(kWidths));
+  CHECK(run_after_backward([](Context& ctx, Net& net) {
           auto optimizer = ctx.prepare(torch::optim::SGD(net->parameters(), 0.1));
-          // After the first backward the buckets take the order in which gradients came.
-          loss_of(net, gang.rank(), gang.size()).backward();
           const auto places = places_of(net);
           const auto pieces = pieces_of_memory(net);
           // The last layer, the bias and the weight of the middle one, which fills a bucket, and
@@ -98,23 +108,19 @@ TEST_CASE("gradients lie in the memory of their buckets, and stay there from ste
           for (const bool set_to_none : {false, true, false}) {
             optimizer.step();
             optimizer.zero_grad(set_to_none);
-            loss_of(net, gang.rank(), gang.size()).backward();
-            expect(places_of(net) == places, "gradients are where they were");
+            backward(ctx, net);
+            expect(places_of(net) == places, "each gradient has the memory of the first backward");
           }
-        })) == "");
+        }) == "");
 }
 
 TEST_CASE("backward copies no gradient that is kept, and a new one once",
           "[train][data_parallel]") {
-  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
-          TestMember member(gang);
-          Context ctx(member, small_buckets());
-          auto net = ctx.prepare(Net(kWidths));
+  CHECK(run_after_backward([](Context& ctx, Net& net) {
           auto alone = Net(kWidths);
-          loss_of(net, gang.rank(), gang.size()).backward();
-          const auto of_the_model = copies_in_backward(alone, gang);
+          const auto of_the_model = copies_in_backward(ctx, alone);
           const auto expect_copies = [&](int wanted, const char* when) {
-            const auto copies = copies_in_backward(net, gang) - of_the_model;
+            const auto copies = copies_in_backward(ctx, net) - of_the_model;
             expect(copies == wanted, [&] { return fmt::format("{} copies {}", copies, when); });
           };
           net->zero_grad(false);
@@ -126,7 +132,7 @@ TEST_CASE("backward copies no gradient that is kept, and a new one once",
           expect_copies(0, "into gradients that were added to");
           net->zero_grad(true);
           expect_copies(6, "of gradients that autograd has made");
-        })) == "");
+        }) == "");
 }
 
 }  // namespace gradient_memory
