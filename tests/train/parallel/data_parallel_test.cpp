@@ -71,24 +71,14 @@ TEST_CASE("twenty steps of an optimizer give the weights of one process",
   CHECK(failures(ForkedGang::on_one_node(3).run([set_to_none](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, small_buckets());
-          auto net = ctx.prepare(Net(kWidths));
-          Net reference(kWidths);
-          auto make = [](Net& of) {
+          BesideOne both(ctx, kWidths, [](Net& of) {
             return torch::optim::SGD(of->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
-          };
-          auto optim = ctx.prepare(make(net));
-          auto plain = make(reference);
+          });
           for (std::uint64_t step = 0; step < 20; ++step) {
-            optim.zero_grad(set_to_none);
-            plain.zero_grad();
-            loss_of(net, gang.rank(), gang.size(), step).backward();
-            loss_of(reference, 0, 1, step).backward();
-            optim.step();
-            plain.step();
+            both.backward(step, set_to_none);
+            both.update();
           }
-          for (const auto& item : reference->named_parameters()) {
-            expect_same(net->named_parameters()[item.key()], item.value(), item.key());
-          }
+          both.expect_same_values(1e-9, "after twenty steps");
         })) == "");
 }
 

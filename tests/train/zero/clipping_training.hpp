@@ -9,7 +9,6 @@
 
 #include "support/forked_gang.hpp"
 #include "support/net.hpp"
-#include "support/parameter_values.hpp"
 #include "support/small_optimizers.hpp"
 #include "support/small_training.hpp"
 
@@ -20,25 +19,17 @@ namespace troupe::testing {
 /// by LibTorch's function.
 inline void expect_clipped_as_alone(train::Context& ctx) {
   constexpr double kTolerance = 1e-9;  // of float64, whose sums have other orders
-  auto net = ctx.prepare(Net(kWidths, 5));
-  auto optimizer = ctx.prepare(sgd(net));
-  Net alone(kWidths, 5);
-  alone->to(ctx.device());
-  auto optimizer_alone = sgd(alone);
+  BesideOne both(ctx, kWidths, [](Net& net) { return sgd(net); });
   for (std::uint64_t i = 0; i < 4; ++i) {
-    optimizer.zero_grad();
-    optimizer_alone.zero_grad();
-    loss_of(net, ctx.rank(), ctx.world_size(), i).backward();
-    loss_of(alone, 0, 1, i).backward();
+    both.backward(i);
     const double most = i == 0 ? 1e6 : 1e-3;  // the first step's gradients stay as they are
-    const double norm = ctx.clip_grad_norm(optimizer, most);
-    const double expected = torch::nn::utils::clip_grad_norm_(alone->parameters(), most);
+    const double norm = ctx.clip_grad_norm(both.optimizer, most);
+    const double expected = torch::nn::utils::clip_grad_norm_(both.alone->parameters(), most);
     expect(std::abs(norm - expected) <= kTolerance * expected,
            [&] { return fmt::format("a norm of {}, expected {}", norm, expected); });
-    optimizer.step();
-    optimizer_alone.step();
+    both.update();
   }
-  expect_same(whole_values(ctx, net), values_of(alone), kTolerance, "clipped");
+  both.expect_same_values(kTolerance, "clipped");
 }
 
 }  // namespace troupe::testing

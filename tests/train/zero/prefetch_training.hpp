@@ -6,7 +6,6 @@
 #include <troupe/train/context.hpp>
 
 #include "support/net.hpp"
-#include "support/parameter_values.hpp"
 #include "support/small_optimizers.hpp"
 #include "support/small_training.hpp"
 #include "support/zero_training.hpp"
@@ -26,18 +25,9 @@ inline const std::vector<std::int64_t> kDeepWidths{6, 20, 20, 20, 20, 20, 20, 4}
 
 /// Ranks train as one process that has all rows.
 inline void expect_deep_net_as_alone(train::Context& ctx) {
-  auto net = ctx.prepare(Net(kDeepWidths, 5));
-  auto optimizer = ctx.prepare(adam(net));
-  Net alone(kDeepWidths, 5);
-  alone->to(ctx.device());
-  auto optimizer_alone = adam(alone);
-  for (std::uint64_t i = 0; i < 6; ++i) {
-    step(ctx, net, optimizer, i);
-    optimizer_alone.zero_grad();
-    loss_of(alone, 0, 1, i).backward();
-    optimizer_alone.step();
-  }
-  expect_same(whole_values(ctx, net), values_of(alone), 1e-9, "trained by parts");
+  BesideOne both(ctx, kDeepWidths, [](Net& net) { return adam(net); });
+  for (std::uint64_t i = 0; i < 6; ++i) both.step(i);
+  both.expect_same_values(1e-9, "trained by parts");
 }
 
 }  // namespace troupe::testing
