@@ -4,9 +4,19 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <string>
 
 namespace troupe::test {
+
+/// Whether an interpreter of Python is there. Where it is not, says that the test is skipped
+/// because there is no `what`, and that `command` installs that.
+inline bool has_interpreter(const std::string& interpreter, const std::string& what,
+                            const std::string& command = "./run setup") {
+  if (std::filesystem::exists(interpreter)) return true;
+  std::cout << "skipped: there is no " << what << " here; " << command << " installs it\n";
+  return false;
+}
 
 /// What a Python program prints about the files of `folder`, into which it is written; its traceback
 /// where it fails.

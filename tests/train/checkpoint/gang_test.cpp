@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iostream>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -278,10 +277,7 @@ TEST_CASE("ranks that are killed at any moment leave a whole checkpoint",
 }
 
 TEST_CASE("Python puts the tensors of a sharded checkpoint together", "[train][checkpoint][gang]") {
-  if (!fs::exists(TROUPE_READERS_PYTHON)) {
-    std::cout << "skipped: Python's package safetensors is not here; ./run setup installs it\n";
-    return;
-  }
+  if (!test::has_interpreter(TROUPE_READERS_PYTHON, "Python package safetensors")) return;
   const Scratch storage;
   save_after(1, {3, 3}, storage.path());
   REQUIRE(run(1, 0, [&](Context&) {

@@ -1,6 +1,5 @@
 // Models in files: names, shared tensors, types, and what does not fit.
 #include <filesystem>
-#include <iostream>
 #include <string>
 #include <vector>
 
@@ -19,6 +18,7 @@ using Names = std::vector<std::string>;
 using Catch::Contains;
 using troupe::test::python;
 using troupe::testing::Body;
+using troupe::testing::has_safetensors;
 using troupe::testing::Scratch;
 using troupe::testing::Tied;
 
@@ -283,10 +283,7 @@ TEST_CASE("a model's tensors are read by the names that they have in the file",
 }
 
 TEST_CASE("Python finds a model's tensors by their names", "[train][safetensors]") {
-  if (!std::filesystem::exists(TROUPE_READERS_PYTHON)) {
-    std::cout << "skipped: Python's package safetensors is not here; ./run setup installs it\n";
-    return;
-  }
+  if (!has_safetensors()) return;
   const Scratch scratch;
   Tied tied;
   {

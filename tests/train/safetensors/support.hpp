@@ -3,11 +3,15 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
+
+#include "built.hpp"
+#include "python.hpp"
 
 /// What the tests of safetensors have alike.
 namespace troupe::testing {
@@ -33,6 +37,27 @@ struct TiedImpl : torch::nn::Module {
   torch::Tensor weight;
 };
 TORCH_MODULE(Tied);
+
+using Tensors = std::map<std::string, torch::Tensor>;
+
+/// Where it is false, the test says that it is skipped.
+inline bool has_safetensors() {
+  return test::has_interpreter(TROUPE_READERS_PYTHON, "Python package safetensors");
+}
+inline bool has_pytorch() {
+  return has_safetensors() &&
+         test::has_interpreter(TROUPE_TORCH_PYTHON, "PyTorch", "./run test frameworks -- torch");
+}
+
+/// What a Python program prints that has PyTorch of the one environment and `safetensors` of the
+/// other.
+inline std::string pytorch(const std::filesystem::path& folder, const std::string& program) {
+  const auto readers = std::filesystem::path(TROUPE_READERS_PYTHON).parent_path().parent_path();
+  return test::python(folder,
+                      "import glob, sys\nsys.path += glob.glob('" + readers.string() +
+                          "/lib/python3*/site-packages')\n" + program,
+                      TROUPE_TORCH_PYTHON);
+}
 
 inline std::string bytes_of_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);

@@ -1,8 +1,6 @@
 // Tensors of all kinds in files, whose judge is Python's package `safetensors`.
 #include <csignal>
 #include <filesystem>
-#include <iostream>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,13 +26,13 @@ namespace safetensors = troupe::train::safetensors;
 using troupe::test::python;
 using troupe::test::SmallDisk;
 using troupe::testing::bytes_of_file;
+using troupe::testing::has_safetensors;
 using troupe::testing::same_bits;
 using troupe::testing::Scratch;
+using troupe::testing::Tensors;
 using troupe::testing::write_bytes;
 
 namespace {
-
-using Tensors = std::map<std::string, torch::Tensor>;
 
 const std::vector<torch::ScalarType> kTypes{torch::kBool,
                                             torch::kByte,
@@ -72,12 +70,6 @@ Tensors tensors_of_all_kinds() {
   tensors["a conjugated \"é\"\n"] = torch::randn({5}, torch::kComplexFloat).conj();
   tensors["one with a gradient"] = torch::randn({5}, torch::requires_grad());
   return tensors;
-}
-
-bool has_python() {
-  if (fs::exists(TROUPE_READERS_PYTHON)) return true;
-  std::cout << "skipped: Python's package safetensors is not here; ./run setup installs it\n";
-  return false;
 }
 
 /// A process that writes a file again and again, until it is killed: each time with another value.
@@ -136,7 +128,7 @@ TEST_CASE("tensors of every type and shape come back from a file", "[train][safe
 }
 
 TEST_CASE("Python writes the same bytes for the same tensors", "[train][safetensors]") {
-  if (!has_python()) return;
+  if (!has_safetensors()) return;
   const Scratch scratch;
   safetensors::save(tensors_of_all_kinds(), scratch.path() / "all", {{"format", "pt"}});
   safetensors::save(Tensors{}, scratch.path() / "none");
@@ -160,7 +152,7 @@ for name in ["all", "none", "one"]:
 }
 
 TEST_CASE("Python's arrays are read, and it reads ours", "[train][safetensors]") {
-  if (!has_python()) return;
+  if (!has_safetensors()) return;
   const Scratch scratch;
   safetensors::save({{"ours", torch::arange(6, torch::kFloat).reshape({2, 3}).t()},
                      {"whole", torch::tensor({-1, 5}, torch::kLong)}},

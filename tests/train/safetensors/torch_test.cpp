@@ -1,7 +1,5 @@
 // Files between this library and PyTorch, by Python's `safetensors.torch`, as users do there.
 #include <filesystem>
-#include <iostream>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,8 +7,6 @@
 #include <torch/types.h>
 #include <troupe/train/safetensors.hpp>
 
-#include "built.hpp"
-#include "python.hpp"
 #include "safetensors/support.hpp"
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
@@ -18,13 +14,14 @@
 namespace fs = std::filesystem;
 namespace safetensors = troupe::train::safetensors;
 using troupe::testing::Body;
+using troupe::testing::has_pytorch;
+using troupe::testing::pytorch;
 using troupe::testing::same_bits;
 using troupe::testing::Scratch;
+using troupe::testing::Tensors;
 using troupe::testing::Tied;
 
 namespace {
-
-using Tensors = std::map<std::string, torch::Tensor>;
 
 /// The types that both sides know, by their names in PyTorch.
 const std::vector<std::pair<std::string, torch::ScalarType>> kNamedTypes{
@@ -100,24 +97,9 @@ std::string names_of_types() {
   return names;
 }
 
-bool has_pytorch() {
-  for (const auto& [python, command] : {std::pair(TROUPE_READERS_PYTHON, "./run setup"),
-                                        {TROUPE_TORCH_PYTHON, "./run test frameworks -- torch"}}) {
-    if (fs::exists(python)) continue;
-    std::cout << "skipped: PyTorch with safetensors is not here; '" << command
-              << "' installs what is missing\n";
-    return false;
-  }
-  return true;
-}
-
-/// What a program prints that has PyTorch of the one environment and `safetensors` of the other.
-std::string pytorch(const fs::path& folder, const std::string& program) {
-  const auto readers = fs::path(TROUPE_READERS_PYTHON).parent_path().parent_path();
-  return troupe::test::python(folder,
-                              "import glob, sys\nsys.path += glob.glob('" + readers.string() +
-                                  "/lib/python3*/site-packages')\n" + kMade + program,
-                              TROUPE_TORCH_PYTHON);
+/// The program finds what kMade defines.
+std::string pytorch_with_made(const fs::path& folder, const std::string& program) {
+  return pytorch(folder, kMade + program);
 }
 
 /// Gives each tensor of a model the values 0, 1, 2...
@@ -151,7 +133,7 @@ TEST_CASE("PyTorch reads tensors of every type and shape, bit for bit", "[train]
   tensors["every other"] = made(torch::kFloat, {12}).slice(0, 1, 12, 2);
   tensors["repeated"] = made(torch::kFloat8_e5m2, {1, 4}).expand({3, 4});
   safetensors::save(tensors, scratch.path() / "ours", {{"format", "pt"}});
-  CHECK(pytorch(scratch.path(), "expected = dict(all_made('" + names_of_types() + R"('))
+  CHECK(pytorch_with_made(scratch.path(), "expected = dict(all_made('" + names_of_types() + R"('))
 expected["transposed"] = made(torch.bfloat16, (3, 4)).t()
 expected["every other"] = made(torch.float32, (12,))[1::2]
 expected["repeated"] = made(torch.float8_e5m2, (1, 4)).expand(3, 4)
@@ -167,8 +149,8 @@ TEST_CASE("tensors of every type and shape that PyTorch saves are loaded, bit fo
           "[train][safetensors]") {
   if (!has_pytorch()) return;
   const Scratch scratch;
-  REQUIRE(pytorch(scratch.path(), "save_file(dict(all_made('" + names_of_types() +
-                                      "')), 'theirs', {'by': 'PyTorch'})\n") == "");
+  REQUIRE(pytorch_with_made(scratch.path(), "save_file(dict(all_made('" + names_of_types() +
+                                                "')), 'theirs', {'by': 'PyTorch'})\n") == "");
   const auto theirs = safetensors::load(scratch.path() / "theirs");
   CHECK(theirs.metadata == safetensors::Metadata{{"by", "PyTorch"}});
   const auto expected = all_made();
@@ -191,7 +173,7 @@ TEST_CASE("PyTorch loads models with buffers and with tied weights", "[train][sa
   count_in(tied);
   safetensors::save(body, scratch.path() / "body");
   safetensors::save(tied, scratch.path() / "tied");
-  CHECK(pytorch(scratch.path(), R"(
+  CHECK(pytorch_with_made(scratch.path(), R"(
 dtype = load_file("body")["linear.weight"].dtype
 for name, model in ("body", Body().to(dtype)), ("tied", Tied().to(dtype)):
     print(load_model(model, name), all(torch.equal(tensor, counted(tensor)) for tensor in model.state_dict().values()))
@@ -205,7 +187,7 @@ TEST_CASE("models with buffers and with tied weights that PyTorch saves are load
           "[train][safetensors]") {
   if (!has_pytorch()) return;
   const Scratch scratch;
-  REQUIRE(pytorch(scratch.path(), R"(
+  REQUIRE(pytorch_with_made(scratch.path(), R"(
 for dtype in "float32", "bfloat16":
     for name, model in ("body", Body()), ("tied", Tied()):
         model.to(getattr(torch, dtype))
