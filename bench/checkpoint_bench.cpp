@@ -1,7 +1,6 @@
 #include <troupe/train.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 #include <torch/optim/adam.h>
 #include <unistd.h>
 
+#include "core/harness.hpp"
 #include "train/gpus.hpp"
 #include "train/training.hpp"
 
@@ -29,12 +29,9 @@
 namespace {
 
 namespace fs = std::filesystem;
+using troupe::bench::Clock;
+using troupe::bench::seconds_since;
 using troupe::bench::Training;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point began) {
-  return std::chrono::duration<double>(Clock::now() - began).count();
-}
 
 struct Saved {
   double save_s = 0;   ///< ctx.checkpoint

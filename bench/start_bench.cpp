@@ -1,14 +1,13 @@
 #include <troupe/train.hpp>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstddef>
 #include <cstdio>
 #include <span>
 #include <vector>
 
 #include "arguments.hpp"
+#include "core/harness.hpp"
 
 /// How long a gang takes to start on a private cluster of this machine: from the call of train::run
 /// until its function runs on every rank and the last one has the communicator of its context. The
@@ -19,16 +18,19 @@
 ///   start_bench [ranks] [--json] [--smoke]
 namespace {
 
+using troupe::bench::Clock;
+
 struct Config {};
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+/// On the system's monotonic clock, which is the same for all processes.
+double seconds_at(Clock::time_point time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
-/// -> when the last rank had its communicator. All ranks have the same clock.
+/// -> when the last rank had its communicator.
 double start(troupe::train::Context& ctx, const Config&) {
   auto& communicator = ctx.communicator();
-  std::array<double, 1> at{now_s()};
+  std::array<double, 1> at{seconds_at(Clock::now())};
   communicator.all_reduce(std::span<double>(at), troupe::train::ReduceOp::Max);
   return at.front();
 }
@@ -47,20 +49,19 @@ int main(int argc, char** argv) {
   const auto cluster = troupe::init({.cpus = static_cast<double>(ranks)});
 
   const auto start_gang = [&] { return *troupe::train::run<start>({}, {.workers = ranks}).value; };
-  double began = now_s();
+  auto began = Clock::now();
   const auto first_at = start_gang();
-  const auto first_ms = 1e3 * (first_at - began);
-  std::vector<double> later_ms(smoke ? 3 : 21);
-  for (auto& ms : later_ms) {
-    began = now_s();
-    ms = 1e3 * (start_gang() - began);
+  const auto first_ms = 1e3 * (first_at - seconds_at(began));
+  std::vector<double> all_later_ms(smoke ? 3 : 21);
+  for (auto& ms : all_later_ms) {
+    began = Clock::now();
+    ms = 1e3 * (start_gang() - seconds_at(began));
   }
-  const auto median = later_ms.begin() + static_cast<std::ptrdiff_t>(later_ms.size() / 2);
-  std::ranges::nth_element(later_ms, median);
+  const auto later_ms = troupe::bench::median(all_later_ms);
 
   if (!json_only) {
     std::printf("start of a gang of %d ranks: the first %.2f ms, later ones %.2f ms\n", ranks,
-                first_ms, *median);
+                first_ms, later_ms);
   }
   const auto print = [&](const char* how, const char* field, double value) {
     std::printf("{\"bench\":\"gang start\",\"ranks\":%d,\"how\":\"%s\",\"%s\":%.6f}\n", ranks, how,
@@ -68,5 +69,5 @@ int main(int argc, char** argv) {
   };
   print("whole command", "at_s", first_at);
   print("first", "ms", first_ms);
-  print("later", "ms", *median);
+  print("later", "ms", later_ms);
 }

@@ -33,7 +33,7 @@
 namespace {
 
 using namespace troupe;
-using bench::Clock, bench::Report, bench::seconds_since;
+using bench::Clock, bench::median, bench::Report, bench::seconds_since;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr store::JobId kJob{1};
@@ -196,11 +196,6 @@ double receive_plainly(std::uint16_t port, std::vector<char>& into) {
   }
   ::close(socket);
   return seconds_since(start);
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 /// Both in turns, so that what else the machine does meets both alike.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -10,13 +11,21 @@
 #include <string_view>
 #include <vector>
 
-/// What the cases of core_bench share: which are wanted, for how long, and how a figure is printed.
+/// What the cases of core_bench share: which are wanted, for how long, and how a figure is printed;
+/// and the clock of other benchmarks.
 namespace troupe::bench {
 
 using Clock = std::chrono::steady_clock;
 
 inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// The upper one where two are in the middle. `values` has one at least.
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
 }
 
 struct Options {
