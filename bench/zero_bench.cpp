@@ -43,11 +43,12 @@ constexpr std::array<Way, 5> kWays{
      {"zero 3", "stage 3", {.stage = 3}},
      {"zero 3 on demand", "stage 3, on demand", {.stage = 3, .prefetch = false}}}};
 
-/// In main memory, 0 on a GPU. What is allocated and what is shared with other ranks, of which a
-/// process has its share; and what is resident, where malloc also keeps memory that was freed, and
-/// the kernel makes small pages into large ones.
+/// Main memory of a process; 0 where the rank is on a GPU. Memory that ranks share counts in both
+/// sums, divided by the number of processes that have it.
 struct Memory {
-  std::int64_t allocated_bytes = 0;
+  std::int64_t allocated_bytes = 0;  ///< of malloc and of shared memory
+  /// malloc keeps freed memory, and the kernel makes small pages into large ones, so that this may
+  /// be more than what is allocated.
   std::int64_t resident_bytes = 0;
 };
 

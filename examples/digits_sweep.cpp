@@ -113,9 +113,9 @@ int main(int argc, char** argv) {
     std::string storage;
     int trials = 30;
     CLI::App app{"An ASHA search over data-parallel training runs on the UCI digits."};
-    // Read by troupe::init.
+    // troupe::init reads these two.
     app.add_option("--address", "the head, HOST:PORT; without it a private cluster");
-    app.add_option("--token-file", "the cluster's secret");  // likewise
+    app.add_option("--token-file", "the cluster's secret");
     app.add_option("--data", data, "digits.csv.gz, at the same path on every node")
         ->capture_default_str();
     app.add_option("--trials", trials, "configurations to try")

@@ -1,4 +1,5 @@
-# Sourced by ./run: installs what is missing and nothing else. Needs no input; where nothing is missing it takes a moment.
+# ./run sources this script, which installs the packages that are missing, and no others. The script needs no input, and takes a moment where
+# no package is missing.
 
 setup_dir="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 

@@ -26,8 +26,8 @@ constexpr int kSize = 192;  // rows and columns
 struct Loops {
   std::string order = "row column inner";
   bool blocked = false;
-  int block = kSize;     // of the inner loop, where that is blocked
-  int rows_at_once = 1;  // likewise
+  int block = kSize;     // inner indices of a block, where the loops are blocked
+  int rows_at_once = 1;  // rows of a block, where the loops are blocked
 };
 
 using Matrix = std::vector<double>;

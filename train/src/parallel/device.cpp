@@ -59,7 +59,8 @@ c10::Device device_of_rank(int local_rank) {
   if (found != cudaSuccess && has_gpus_to_use()) return without(cudaGetErrorString(found));
   if (found != cudaSuccess || devices < 1) return {c10::kCPU};
   if (const auto why = kLoadedBeforeMain ? std::string() : load_torch_cuda(); !why.empty()) {
-    return without(why + ". `./run setup` on a machine with GPUs installs what is missing");
+    return without(
+        why + ". `./run setup` on a machine with GPUs installs LibTorch with its CUDA libraries");
   }
   if (!at::hasCUDA()) {
     return without(kLoadedBeforeMain ? "its CUDA library is loaded, and finds none"
