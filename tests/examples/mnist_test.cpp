@@ -70,14 +70,14 @@ TEST_CASE("mnist with ZeRO on the ranks of a cluster prints what it prints priva
           "[examples][train]") {
   const auto with = [](const std::string& ranks, const std::string& stage) {
     return Example{.name = "train/mnist",
-                   .arguments = {"--epochs", "2", "--ranks", ranks, "--zero", stage}};
+                   .arguments = {"--epochs", "1", "--ranks", ranks, "--zero", stage}};
   };
   const auto plain = run_privately(with("2", "0"));
   for (const auto* stage : {"1", "2", "3"}) CHECK(run_on_cluster(with("2", stage)) == plain);
   const auto of_four = accuracies(run_on_cluster(with("4", "0")));
-  REQUIRE(of_four.size() == 2);
+  REQUIRE(of_four.size() == 1);
   const auto cut_in_four = accuracies(run_on_cluster(with("4", "3")));
-  REQUIRE(cut_in_four.size() == 2);
+  REQUIRE(cut_in_four.size() == 1);
   // Four numbers may be added in two orders: an image or two in 500.
   CHECK(cut_in_four.back() == Approx(of_four.back()).margin(0.005));
 }
