@@ -6,7 +6,10 @@
 #include <vector>
 
 #include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/optimizer.h>
 #include <torch/optim/schedulers/step_lr.h>
+#include <torch/optim/sgd.h>
 #include <troupe/train/context.hpp>
 
 #include "support/forked_gang.hpp"
@@ -74,13 +77,21 @@ inline void step(Context& ctx, Net& net, torch::optim::Optimizer& optimizer, std
   optimizer.step();
 }
 
-/// The averages of Adam lie where the options say.
+/// The average of past gradients that an optimizer has for a parameter.
+inline torch::Tensor average_in(const torch::optim::OptimizerParamState& state) {
+  if (const auto* adam = dynamic_cast<const torch::optim::AdamParamState*>(&state))
+    return adam->exp_avg();
+  if (const auto* adamw = dynamic_cast<const torch::optim::AdamWParamState*>(&state))
+    return adamw->exp_avg();
+  return dynamic_cast<const torch::optim::SGDParamState&>(state).momentum_buffer();
+}
+
+/// The optimizer has state, which lies where the options say.
 inline void expect_in_place(Context& ctx, const torch::optim::Optimizer& optimizer) {
   const bool is_here = !ctx.options().zero.offload_optimizer;
+  expect(!optimizer.state().empty(), "the optimizer has state");
   for (const auto& [parameter, state] : optimizer.state()) {
-    const auto* of_adam = dynamic_cast<const torch::optim::AdamParamState*>(state.get());
-    if (of_adam == nullptr) continue;
-    const auto place = of_adam->exp_avg().device();
+    const auto place = average_in(*state).device();
     expect(is_here ? place == ctx.device() : place.is_cpu(),
            [&] { return "the optimizer's state is on " + place.str(); });
   }

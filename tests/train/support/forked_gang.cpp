@@ -58,6 +58,10 @@ class Table final : public Rendezvous {
 
   void set(std::string_view key, std::string_view value) override {
     const auto index = board_.entries.fetch_add(1);
+    expect(index < kEntries, [&] {
+      return fmt::format("room for the rendezvous entry {}, of which the gang has {}", key,
+                         kEntries);
+    });
     auto& entry = board_.table[index];
     expect(key.size() < sizeof entry.key && value.size() <= sizeof entry.value,
            "a rendezvous entry that fits");
