@@ -1,165 +1,28 @@
 // Which buckets of parameters come when, of a Gathering by itself.
 #include "zero/gathering/gathering.hpp"
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <fstream>
 #include <functional>
-#include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-#include <sys/resource.h>
 #include <torch/utils.h>
-#include <unistd.h>
 
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
 
+#include "gathered_buckets.hpp"
 #include "prefetch_training.hpp"
-#include "refusing_communicator.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
 using namespace troupe::testing;
 
 namespace {
-
-/// Counts what it passes on to another one.
-class CountingCommunicator final : public RefusingCommunicator {
- public:
-  explicit CountingCommunicator(Communicator& other) : other_(other) {}
-  int rank() const override { return other_.rank(); }
-  int size() const override { return other_.size(); }
-  void abort(std::string_view reason) override { other_.abort(reason); }
-
-  /// Called before each call of the thread that has made this.
-  void set_before_call(std::function<void()> before_call) { before_call_ = std::move(before_call); }
-  /// The next call in the background waits until it is let go.
-  void hold_background() { is_held_ = true; }
-  void let_background_go() {
-    is_held_ = false;
-    is_held_.notify_all();
-  }
-  int calls() const { return calls_; }
-  /// Of other threads than that which has made this.
-  int calls_in_background() const { return in_background_; }
-
- private:
-  void do_all_gather(const void* in, void* out, std::size_t count, DataType type) override {
-    ++calls_;
-    if (std::this_thread::get_id() != thread_) {
-      is_held_.wait(true);
-      ++in_background_;
-    } else if (before_call_) {
-      before_call_();
-    }
-    other_.all_gather(in, out, count, type);
-  }
-
-  Communicator& other_;
-  const std::thread::id thread_ = std::this_thread::get_id();
-  std::function<void()> before_call_;
-  std::atomic<int> calls_ = 0, in_background_ = 0;
-  std::atomic<bool> is_held_ = false;
-};
-
-/// Buckets of one parameter each, of one rank.
-class Buckets {
- public:
-  Buckets(GangContext& gang, int buckets, bool prefetches = true, std::int64_t elements = 300)
-      : device_(make_host_communicator(gang, {.name = "device"})),
-        control_(make_host_communicator(gang, {.name = "control"})),
-        communicator(*device_),
-        gathering(communicator, *control_, prefetches) {
-    for (int bucket = 0; bucket < buckets; ++bucket) {
-      values_.push_back(torch::arange(elements, torch::kFloat64) + 1000 * bucket);
-      parameters.push_back(values_.back().clone());
-      flats_.push_back(std::make_shared<Flat>(
-          std::vector<NamedTensor>{{fmt::format("weight {}", bucket), parameters.back()}},
-          gang.rank(), gang.size(), Flat::Holds::Part));
-    }
-    gathering.add(flats_);
-  }
-
-  /// An operator uses it.
-  void use(int bucket) {
-    const torch::NoGradGuard no_grad;
-    const auto at = static_cast<std::size_t>(bucket);
-    expect(torch::equal(parameters[at] * 1, values_[at]),
-           [&] { return fmt::format("bucket {} has its values", bucket); });
-    expect(is_held_ || here() <= Gathering::kKept, "no more are here than are kept");
-  }
-  void use(const std::vector<int>& buckets) {
-    for (const auto bucket : buckets) use(bucket);
-  }
-  /// As all ranks do.
-  void write(int bucket, double value) {
-    const torch::NoGradGuard no_grad;
-    parameters[static_cast<std::size_t>(bucket)].fill_(value);
-    values_[static_cast<std::size_t>(bucket)].fill_(value);
-  }
-  /// As all ranks do: the program puts the values elsewhere.
-  void replace(int bucket) {
-    const torch::NoGradGuard no_grad;
-    const auto at = static_cast<std::size_t>(bucket);
-    parameters[at].set_data(values_[at].clone());
-  }
-  /// As all ranks do after they have met: each updates its part.
-  void step() {
-    for (auto& flat : flats_) flat->move_back();
-    gathering.settle();
-    for (auto& flat : flats_) {
-      flat->begin_update();
-      for (auto piece : flat->piece_tensors()) piece.add_(1);
-      flat->end_update(communicator);
-    }
-    for (auto& values : values_) values.add_(1);
-  }
-  void hold() {
-    gathering.hold(flats_);
-    is_held_ = true;
-  }
-  void release_held() {
-    Gathering::release_held(flats_);
-    is_held_ = false;
-  }
-  void meet() {
-    gathering.meet();
-    expect(here() == 0, "none is here after ranks have met");
-  }
-  std::size_t here() const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(flats_, [](const auto& flat) { return flat->is_whole(); }));
-  }
-
- private:
-  std::unique_ptr<Communicator> device_, control_;
-  std::vector<at::Tensor> values_;
-  std::vector<std::shared_ptr<Flat>> flats_;
-  bool is_held_ = false;
-
- public:
-  CountingCommunicator communicator;
-  Gathering gathering;
-  std::vector<at::Tensor> parameters;
-};
-
-/// Bytes of this process.
-rlim_t address_space() {
-  std::ifstream file("/proc/self/statm");
-  rlim_t pages = 0;
-  file >> pages;
-  return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
-}
 
 const std::vector<int> kPass{0, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1, 0};
 constexpr int kCome = 10;  // in each pass: in backward two are here
@@ -363,27 +226,23 @@ TEST_CASE("a gathering ends while a bucket is on its way", "[train][zero][gather
         })) == "");
 }
 
-TEST_CASE("a rank without memory for one more bucket lets none come ahead",
+TEST_CASE("the memory for a bucket that was to come ahead of a round that threw is given back",
           "[train][zero][gathering]") {
-  constexpr std::int64_t kLarge = 4 << 20;
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
-          const torch::NoGradGuard no_grad;
-          Buckets buckets(gang, 4, true, kLarge);
-          const auto pass = [&] {
-            for (const auto bucket : {0, 1, 2, 3}) buckets.parameters[bucket].sum();
-            buckets.meet();
+          Buckets buckets(gang, 6);
+          buckets.use(kPass);
+          buckets.meet();
+          buckets.use({0, 1});
+          const auto write_what_is_there = [&] {
+            const torch::NoGradGuard no_grad;
+            buckets.parameters[1].mul_(1);
           };
-          pass();
-          pass();
-          const auto in_background = buckets.communicator.calls_in_background();
-          expect(in_background == 3, "buckets come ahead");
-          if (gang.rank() == 1) {
-            const rlimit two_buckets{address_space() + kLarge * 8 * 5 / 2, RLIM_INFINITY};
-            expect(setrlimit(RLIMIT_AS, &two_buckets) == 0, "a limit");
-          }
-          pass();
-          expect(buckets.communicator.calls_in_background() == in_background + 1,
-                 "the second one alone comes ahead, while one is here");
+          if (gang.rank() == 1) write_what_is_there();
+          expect_in(thrown_by<std::logic_error>([&] { buckets.use(2); }), "written to other");
+          if (gang.rank() == 0) write_what_is_there();
+          buckets.use(3);  // which was to come in the round of 2
+          buckets.use(kPass);
+          buckets.meet();
         })) == "");
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -351,4 +352,29 @@ TEST_CASE("a checkpoint of an optimizer that was moved out of the prepared one i
   });
   for (const auto& outcome : outcomes)
     CHECK_THAT(outcome.message, Contains("keep that as `auto optimizer = ctx.prepare(...)`"));
+}
+
+TEST_CASE("an optimizer that outlives its Context keeps its state, and makes no step with stage 3",
+          "[train][zero]") {
+  const int stage = GENERATE(0, 1, 2, 3);
+  CAPTURE(stage);
+  CHECK(failures(ForkedGang::on_one_node(2).run([stage](GangContext& gang) {
+          TestMember member(gang);
+          auto ctx = std::make_unique<Context>(member, options_with(stage));
+          auto net = ctx->prepare(Net(kWidths, 5));
+          auto optimizer =
+              std::make_unique<PreparedOptimizer<optim::Adam>>(ctx->prepare(adam(net)));
+          for (std::uint64_t i = 0; i < 2; ++i) step(*ctx, net, *optimizer, i);
+          const auto trained = whole_values(*ctx, net);
+          const auto elements = elements_of_state(*optimizer);
+          ctx.reset();
+          optimizer->zero_grad();
+          expect(elements > 0 && elements_of_state(*optimizer) == elements, "it has its state");
+          if (stage < 3) {
+            expect_same(values_of(net), trained, 0, "the values");
+          } else {
+            expect_in(thrown_by<std::logic_error>([&] { optimizer->step(); }),
+                      "after their Context has ended");
+          }
+        })) == "");
 }
