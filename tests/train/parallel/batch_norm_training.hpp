@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include <fmt/format.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -16,6 +14,7 @@
 
 #include "support/forked_gang.hpp"
 #include "support/net.hpp"
+#include "support/parameter_values.hpp"
 #include "support/small_training.hpp"
 
 /// A training with SyncBatchNorm, on any device. To be used in forked ranks only, but for the
@@ -41,17 +40,6 @@ inline torch::Tensor pictures(std::uint64_t seed) {
   return torch::randn({12, 2, 4, 4}, torch::kFloat64) * 2 + 1;
 }
 
-inline void expect_close(const torch::Tensor& a, const torch::Tensor& b, const std::string& what,
-                         double tolerance = kSameNumbers) {
-  expect(a.sizes() == b.sizes(), what + ": the shape");
-  const auto wrong = [&] {
-    return fmt::format("{} differs by {}", what,
-                       (a.to(torch::kFloat64) - b.to(torch::kFloat64)).abs().max().item<double>());
-  };
-  expect(torch::allclose(a.to(torch::kFloat64), b.to(torch::kFloat64), tolerance, tolerance),
-         wrong);
-}
-
 inline void expect_same_state(const torch::nn::Module& a, const torch::nn::Module& b,
                               double tolerance = kSameNumbers) {
   const auto parameters = b.named_parameters(), buffers = b.named_buffers();
@@ -59,9 +47,9 @@ inline void expect_same_state(const torch::nn::Module& a, const torch::nn::Modul
              a.named_buffers().size() == buffers.size(),
          "as many parameters and buffers");
   for (const auto& item : a.named_parameters())
-    expect_close(item.value(), parameters[item.key()], item.key(), tolerance);
+    expect_close(item.value(), parameters[item.key()], tolerance, item.key());
   for (const auto& item : a.named_buffers())
-    expect_close(item.value(), buffers[item.key()], item.key(), tolerance);
+    expect_close(item.value(), buffers[item.key()], tolerance, item.key());
 }
 
 inline torch::optim::SGD sgd_of(torch::nn::Sequential& net) {
@@ -95,9 +83,9 @@ inline void expect_joined_batch(train::Context& ctx, double tolerance = kSameNum
     const auto output = net->forward(own), expected = plain->forward(all);
     (output - part_of(target)).square().mean().backward();
     (expected - target).square().mean().backward();
-    expect_close(output, part_of(expected), "the output", tolerance);
-    expect_close(own.grad(), part_of(all.grad()) * ctx.world_size(), "the input's gradient",
-                 tolerance);
+    expect_close(output, part_of(expected), tolerance, "the output");
+    expect_close(own.grad(), part_of(all.grad()) * ctx.world_size(), tolerance,
+                 "the input's gradient");
     optimizer.step();
     plain_optimizer.step();
   }

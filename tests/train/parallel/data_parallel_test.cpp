@@ -13,6 +13,7 @@
 #include "parallel/averaging/reducer.hpp"
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
+#include "support/parameter_values.hpp"
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
 
@@ -23,16 +24,10 @@ using Catch::Contains;
 
 namespace {
 
-void expect_same(const torch::Tensor& a, const torch::Tensor& b, const std::string& what) {
-  const auto error =
-      (a - b).abs().max().item<double>() / std::max(1e-30, b.abs().max().item<double>());
-  expect(error <= 1e-6, fmt::format("{} to 1e-6, it is off by {}", what, error));
-}
-
 void expect_same_gradients(Net& net, Net& reference, const std::string& when) {
   for (const auto& item : reference->named_parameters()) {
-    expect_same(net->named_parameters()[item.key()].grad(), item.value().grad(),
-                fmt::format("the gradient of {} {}", item.key(), when));
+    expect_close(net->named_parameters()[item.key()].grad(), item.value().grad(), 1e-9,
+                 fmt::format("the gradient of {} {}", item.key(), when));
   }
 }
 
@@ -177,8 +172,8 @@ TEST_CASE(
 
             Net reference(kWidths);
             reference->layers[1]->forward(reference->layers[0]->forward(x)).sum().backward();
-            expect_same(net->layers[1]->weight.grad(), reference->layers[1]->weight.grad() / 2,
-                        "half of what one of two ranks has");
+            expect_close(net->layers[1]->weight.grad(), reference->layers[1]->weight.grad() / 2,
+                         1e-9, "half of what one of two ranks has");
             expect(!net->layers[2]->weight.grad().defined(), "no gradient for what no rank used");
           }
         })) == "");

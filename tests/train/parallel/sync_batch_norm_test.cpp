@@ -123,7 +123,7 @@ void expect_one_batch(Communicator& comm, const Layer& layer, const std::vector<
       if (!counts[rank]) continue;
       const auto part = expected.narrow(0, first, rows[rank]);
       loss = loss + (part * factors[rank].to(torch::kFloat64)).sum();
-      if (rank == here) expect_close(output, part, "the output", layer.tolerance);
+      if (rank == here) expect_close(output, part, layer.tolerance, "the output");
       first += rows[rank];
     }
     loss.backward();
@@ -132,14 +132,14 @@ void expect_one_batch(Communicator& comm, const Layer& layer, const std::vector<
   std::int64_t first = 0;
   for (std::size_t rank = 0; rank < here; ++rank) first += counts[rank] ? rows[rank] : 0;
   if (counts[here]) {
-    expect_close(own.grad(), all.grad().narrow(0, first, rows[here]), "the input's gradient",
-                 4 * layer.tolerance);
+    expect_close(own.grad(), all.grad().narrow(0, first, rows[here]), 4 * layer.tolerance,
+                 "the input's gradient");
   }
   for (const auto& item : norm->named_parameters()) {
     auto sum = item.value().grad().to(torch::kFloat64).contiguous();
     comm.all_reduce(std::span(sum.data_ptr<double>(), static_cast<std::size_t>(sum.numel())));
-    expect_close(sum, reference->named_parameters()[item.key()].grad(),
-                 "the sum of the ranks' gradients of " + item.key(), 4 * layer.tolerance);
+    expect_close(sum, reference->named_parameters()[item.key()].grad(), 4 * layer.tolerance,
+                 "the sum of the ranks' gradients of " + item.key());
   }
 }
 
@@ -225,8 +225,8 @@ TEST_CASE("in eval mode, with one rank and without a context SyncBatchNorm is Ba
               const auto x = torch::full({2, 3}, static_cast<float>(gang.rank()));
               const auto copy = std::dynamic_pointer_cast<SyncBatchNormImpl>(norm->clone());
               const auto expected = (x - 0.5) / std::sqrt(0.25 + 1e-5) * norm->weight + norm->bias;
-              expect_close(copy->forward(x), expected, "the output of a copy, over all ranks",
-                           1e-5);
+              expect_close(copy->forward(x), expected, 1e-5,
+                           "the output of a copy, over all ranks");
             }
           }
           expect_identical("after its context has ended");
@@ -287,7 +287,7 @@ TEST_CASE("SyncBatchNorm refuses what cannot be, on all ranks, and goes on after
           expect_contains(refused(torch::zeros({2, 3}, torch::kFloat64)), "got Double");
           expect_contains(refused(torch::zeros({2, 3}, torch::kInt64)), "got Long");
           const auto x = torch::full({1, 3}, ctx.rank() == 0 ? -1.0F : 1.0F).requires_grad_();
-          expect_close(norm->forward(x), x, "the output of the next batch", 1e-4);
+          expect_close(norm->forward(x), x, 1e-4, "the output of the next batch");
           const auto loss = norm->forward(x).square().sum();
           expect_contains(refusal_of([&] {
                             torch::autograd::grad({loss}, {x}, {}, true, /*create_graph=*/true);
@@ -393,10 +393,11 @@ TEST_CASE("a batch that a rank goes through again is in no rank's statistics",
           alone->forward(torch::cat({batch_of(0, 0), batch_of(1, 0)}));
           (alone->forward(batch_of(1, 1)) * batch_of(5, 5)).sum().backward();
           for (const auto& item : norm->named_buffers())
-            expect_close(item.value(), alone->named_buffers()[item.key()], item.key());
+            expect_close(item.value(), alone->named_buffers()[item.key()], kSameNumbers,
+                         item.key());
           for (const auto& item : norm->named_parameters()) {
             expect_close(item.value().grad(), alone->named_parameters()[item.key()].grad() / 2,
-                         "the gradient of " + item.key());
+                         kSameNumbers, "the gradient of " + item.key());
           }
         }) == "");
 }

@@ -1,19 +1,18 @@
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
 
 #include <c10/core/Device.h>
-#include <fmt/format.h>
 #include <torch/utils.h>
 #include <troupe/train/context.hpp>
 
 #include "support/forked_gang.hpp"
 #include "support/net.hpp"
 #include "support/one_gpu.hpp"
+#include "support/parameter_values.hpp"
 #include "support/rank_contexts.hpp"
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
@@ -50,17 +49,13 @@ inline std::string run_on_gpu(int ranks, const train::ContextOptions& options,
   }));
 }
 
+inline constexpr double kInOtherOrder = 1e-9;  // float64, whose sums have other orders
+
 /// One process's net on the GPU.
 inline Net reference_on(c10::Device device) {
   Net net(kWidths);
   net->to(device);
   return net;
-}
-
-inline void expect_near(const torch::Tensor& a, const torch::Tensor& b, const std::string& what) {
-  const auto error =
-      (a - b).abs().max().item<double>() / std::max(1e-30, b.abs().max().item<double>());
-  expect(error <= 1e-9, fmt::format("{} to 1e-9, it is off by {}", what, error));
 }
 
 /// Bit for bit, on all ranks.

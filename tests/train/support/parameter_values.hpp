@@ -29,15 +29,21 @@ inline std::vector<torch::Tensor> whole_values(train::Context& ctx, Net& net) {
   return values_of(net);
 }
 
+/// Of any types. An element of `a` differs from that of `b` by `tolerance` * (1 + |b|) at most.
+inline void expect_close(const torch::Tensor& a, const torch::Tensor& b, double tolerance,
+                         const std::string& what) {
+  expect(a.sizes() == b.sizes(), what + ": the shape");
+  const auto wide_a = a.to(torch::kFloat64), wide_b = b.to(torch::kFloat64);
+  expect(torch::allclose(wide_a, wide_b, tolerance, tolerance), [&] {
+    return fmt::format("{} differs by {}", what, (wide_a - wide_b).abs().max().item<double>());
+  });
+}
+
 inline void expect_same(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b,
                         double tolerance, const std::string& what) {
   expect(a.size() == b.size(), what + ": as many parameters");
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    expect(torch::allclose(a[i], b[i], tolerance, tolerance), [&] {
-      return fmt::format("{}: parameter {} differs by {}", what, i,
-                         (a[i] - b[i]).abs().max().item<double>());
-    });
-  }
+  for (std::size_t i = 0; i < a.size(); ++i)
+    expect_close(a[i], b[i], tolerance, fmt::format("{}: parameter {}", what, i));
 }
 
 inline std::vector<torch::Tensor> in_main_memory(const std::vector<torch::Tensor>& values) {
