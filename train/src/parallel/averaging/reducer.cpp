@@ -436,13 +436,9 @@ void Reducer::reduce(std::size_t index) {
 
 void Reducer::reduce_buffer(Bucket& bucket) {
   auto& buffer = *bucket.buffer;
-  if (buffer.lacks_copy()) {
-    // On a GPU it is a bucket that this backward has not filled, as an exception has left it.
-    if (bucket.filled)
-      note_filled(bucket);
-    else
-      buffer.compress(room_of(bucket));
-  }
+  // A bucket that this backward has not filled, as an exception has left it, is filled now.
+  if (buffer.lacks_copy()) note_filled(bucket);
+  if (buffer.lacks_copy()) buffer.compress(room_of(bucket));
   const auto& averaged = buffer.averaged();
   const auto count = static_cast<std::size_t>(averaged.numel());
   if (background_ && bucket.filled) {
