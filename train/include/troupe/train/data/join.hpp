@@ -32,16 +32,11 @@ class JoinedSteps {
   std::int32_t steps_ = 0;  // that were begun
 };
 
-/// As a range-based `for` finds them.
+/// Where a range begins and ends, as a range-based `for` finds that.
 template <class Range>
-auto begin_of(Range& range) {
-  using std::begin;
-  return begin(range);
-}
-template <class Range>
-auto end_of(Range& range) {
-  using std::end;
-  return end(range);
+auto bounds_of(Range& range) {
+  using std::begin, std::end;
+  return std::pair{begin(range), end(range)};
 }
 
 }  // namespace detail
@@ -52,8 +47,8 @@ auto end_of(Range& range) {
 template <class Batches>
 class Joined {
   using Source = std::remove_reference_t<Batches>;
-  using SourceIterator = decltype(detail::begin_of(std::declval<Source&>()));
-  using Batch = std::remove_cvref_t<decltype(*std::declval<SourceIterator&>())>;
+  using Bounds = decltype(detail::bounds_of(std::declval<Source&>()));
+  using Batch = std::remove_cvref_t<decltype(*std::declval<Bounds&>().first)>;
   static_assert(std::is_copy_constructible_v<Batch>,
                 "ctx.join() keeps a copy of each rank's last batch: give it a range of values that "
                 "can be copied, such as pairs of tensors");
@@ -83,7 +78,7 @@ class Joined {
   Joined& operator=(const Joined&) = delete;
 
   Iterator begin() {
-    at_.emplace(detail::begin_of(batches_));
+    bounds_.emplace(detail::bounds_of(batches_));
     begin_step();
     return Iterator(*this);
   }
@@ -91,19 +86,19 @@ class Joined {
 
  private:
   void advance() {
-    if (has_batch_) ++*at_;
+    if (has_batch_) ++bounds_->first;
     begin_step();
   }
   void begin_step() {
-    has_batch_ = *at_ != detail::end_of(batches_);
-    if (has_batch_) batch_.emplace(**at_);
+    has_batch_ = bounds_->first != bounds_->second;
+    if (has_batch_) batch_.emplace(*bounds_->first);
     goes_on_ = steps_.begin(has_batch_, batch_.has_value());
   }
 
   detail::JoinedSteps steps_;
   Batches batches_;
-  std::optional<SourceIterator> at_;
-  std::optional<Batch> batch_;  // the last one that there was
+  std::optional<Bounds> bounds_;  // of the batches that are left
+  std::optional<Batch> batch_;    // the last one that there was
   bool has_batch_ = false;
   bool goes_on_ = false;
 };
