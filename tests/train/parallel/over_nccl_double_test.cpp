@@ -26,7 +26,6 @@
 #include "support/other_device.hpp"
 #include "support/parameter_values.hpp"
 #include "support/rank_contexts.hpp"
-#include "support/scratch.hpp"
 #include "support/small_optimizers.hpp"
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
