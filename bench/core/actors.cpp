@@ -1,8 +1,11 @@
 // Actors: how fast twenty start, how many are alive at once, and what one takes.
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <fstream>
+#include <functional>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -92,9 +95,53 @@ Alive start_many(std::size_t wanted, std::vector<Actor<Counter>>& actors) {
   return alive;
 }
 
+/// The median over some deaths. `told` -> the seconds from the kill to the failures that it causes.
+void print_death(const Report& report, const std::string& name,
+                 const std::function<double()>& told) {
+  if (!report.wants(name)) return;
+  std::vector<double> seconds(static_cast<std::size_t>(sized(report, 21, 1)));
+  std::ranges::generate(seconds, told);
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::ranges::nth_element(seconds, middle);
+  report.print(name, *middle * 1000, "ms", fmt::format("median of {}", seconds.size()));
+}
+
+/// Whoever waits for a value that can no longer come is told.
+void wait_for_failure(const Ref<int>& ref) {
+  try {
+    ref.get(kLimit);
+  } catch (const Error&) {
+    return;
+  }
+  throw std::runtime_error("a call of a process that was killed did not fail");
+}
+
+double kill_actor() {
+  const auto actor = spawn<Counter>();
+  const auto pid = actor.call<&Counter::pid>().get(kLimit);
+  const auto call = actor.call<&Counter::waits>();
+  const auto start = Clock::now();
+  ::kill(pid, SIGKILL);
+  wait_for_failure(call);
+  return seconds_since(start);
+}
+
+/// Of a gang of two, of which one rank waits for a key that nobody sets.
+double kill_rank() {
+  const auto ranks = gang<Counter>({.size = 2, .each = {.cpus = 0.5}});
+  const auto pid = ranks.rank(0).call<&Counter::pid>().get(kLimit);
+  const auto call = ranks.rank(1).call<&Counter::waits_for_rank>();
+  const auto start = Clock::now();
+  ::kill(pid, SIGKILL);
+  wait_for_failure(call);
+  return seconds_since(start);
+}
+
 }  // namespace
 
 void actors(const Report& report) {
+  print_death(report, "actor_death_told_ms", kill_actor);
+  print_death(report, "rank_death_told_ms", kill_rank);
   report.rate_of("actors_started_20", "1/s", 20, start_twenty);
   report.rate_of("forks_answered_20", "1/s", 20, fork_twenty);
 }

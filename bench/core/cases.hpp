@@ -15,12 +15,13 @@ void calls(const Report& report);
 void tasks(const Report& report);
 void values(const Report& report);
 void actors(const Report& report);
-inline constexpr std::array<std::string_view, 14> kSessionCases = {
-    "actor_call_sync",    "actor_call_async", "actor_replies_32KiB_async",
-    "actor_calls_n_to_n", "task_sync",        "task_async",
-    "put_small",          "get_small",        "memcpy_100MiB_GBps",
-    "put_100MiB_GBps",    "get_100MiB_GBps",  "get_100MiB_per_s",
-    "actors_started_20",  "forks_answered_20"};
+inline constexpr std::array<std::string_view, 16> kSessionCases = {
+    "actor_call_sync",    "actor_call_async",  "actor_replies_32KiB_async",
+    "actor_calls_n_to_n", "task_sync",         "task_async",
+    "put_small",          "get_small",         "memcpy_100MiB_GBps",
+    "put_100MiB_GBps",    "get_100MiB_GBps",   "get_100MiB_per_s",
+    "actors_started_20",  "forks_answered_20", "actor_death_told_ms",
+    "rank_death_told_ms"};
 
 // Each in a cluster of its own.
 void many_actors(const Report& report);

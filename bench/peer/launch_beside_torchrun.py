@@ -26,6 +26,7 @@ TREE = Path(__file__).resolve().parents[2]
 PYSPARK = ["pyspark==4.0.1", "py4j==0.10.9.9", "cloudpickle==3.1.2", "numpy==2.4.6", "setuptools==80.9.0"]
 RANKS = 2
 GOAL = 0.1  # seconds that starting takes beyond what the program takes
+GOAL_OF_ENDING = 2  # seconds, 1.5 of which are the grace
 HELLO = "import os, time; print('hello', os.environ.get('RANK'), flush=True)"
 
 
@@ -44,6 +45,26 @@ def seconds_to_end(command, env):
     took = time.perf_counter() - began
     if done.returncode != 0:
         raise Failed(f"{command[0]} ended with {done.returncode}: {done.stderr[-400:]}")
+    return took
+
+
+def seconds_to_end_others(command, env):
+    """From the moment at which rank 1 may fail to the end of the command, where rank 0 ignores SIGTERM."""
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = (f"if [ $RANK = 0 ]; then trap '' TERM; echo ready; while :; do sleep 0.05; done; fi; "
+                 f"until [ -e {folder}/fail ]; do sleep 0.02; done; exit 7")
+        with subprocess.Popen([*map(str, command), "--", "sh", "-c", ranks], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, env=env) as child:
+            for line in child.stdout:
+                if "ready" in line:
+                    break
+            began = time.perf_counter()
+            Path(folder, "fail").touch()
+            child.stdout.read()
+            code = child.wait(60)
+            took = time.perf_counter() - began
+    if code != 7:
+        raise Failed(f"{command[0]} ended with {code}")
     return took
 
 
@@ -176,6 +197,8 @@ def rows(troupe, torch, spark, rounds):
     with cluster(troupe) as of_cluster:
         found = in_turns(rounds, ours=lambda: seconds_to_end([*run, "--", "true"], of_cluster))
         yield "2 ranks of `true`, on a running cluster", found["ours"], GOAL, None, ""
+        found = in_turns(min(rounds, 3), ours=lambda: seconds_to_end_others(run, of_cluster))
+        yield "end of both once one fails and one ignores SIGTERM", found["ours"], GOAL_OF_ENDING, None, ""
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "hello.py")
