@@ -1,6 +1,5 @@
 // What is noticed of a host that is cut off, and of processes that stand still: no connection says
 // anything then.
-#include <chrono>
 #include <csignal>
 #include <string>
 
@@ -13,9 +12,6 @@
 using namespace troupe::test;
 
 namespace {
-
-/// Of the promised 20 s, with some for a machine that is busy.
-constexpr std::chrono::seconds kNoticed{27};
 
 Child liveness_driver(const TestCluster& cluster, const std::string& what) {
   return Child({TROUPE_TEST_LIVENESS_DRIVER, what, "--address", cluster.address()},
@@ -38,9 +34,8 @@ struct Stopped {
 }  // namespace
 
 TEST_CASE(
-    "of a host that is cut off, head, driver there and a third process learn within 20 s, on idle "
-    "connections",
-    "[cli][network][liveness][timing]") {
+    "of a host that is cut off, head, driver there and a third process learn, on idle connections",
+    "[cli][network][liveness]") {
   Scene scene;
   if (!can_make_hosts(scene)) return;
   auto head = scene.start_head({"--cpus", "2"});
@@ -60,17 +55,12 @@ TEST_CASE(
   REQUIRE(is_alive(actor));
 
   REQUIRE(scene.hosts.change_second("link set " + scene.hosts.second_device() + " down"));
-  const auto deadline = std::chrono::steady_clock::now() + kNoticed;
-  const auto left = [&] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(deadline -
-                                                                 std::chrono::steady_clock::now());
-  };
-  near.wait_for_output("called: {anonymous}::Far::sleeps got no answer: actor", left());
-  near.wait_for_output("got: the value went with its owner: process", left());
+  near.wait_for_output("called: {anonymous}::Far::sleeps got no answer: actor");
+  near.wait_for_output("got: the value went with its owner: process");
   CHECK_THAT(near.output(), Catch::Contains("was lost with node 2"));
-  far.wait_for_output("failed: ", left());
+  far.wait_for_output("failed: ");
   CHECK_THAT(far.output(), Catch::Contains("the head at " + scene.address()));
-  CHECK(eventually([&] { return !is_alive(actor); }, left()));
+  CHECK(eventually([&] { return !is_alive(actor); }));
   CHECK(near.wait());
   const auto free = [&] {
     const auto status = nlohmann::json::parse(printed_by(

@@ -122,8 +122,8 @@ TEST_CASE("a port that is not Troupe's is told apart", "[cli][refusal]") {
   }
 }
 
-TEST_CASE("a port that says nothing is named within a second, and given up after three",
-          "[cli][refusal][timing]") {
+TEST_CASE("a port that says nothing is named after 0.9 s, and given up after three times that",
+          "[cli][refusal]") {
   TestCluster cluster(0);
   OtherServer server("");
   const std::vector<std::vector<std::string>> callers{
@@ -135,7 +135,7 @@ TEST_CASE("a port that says nothing is named within a second, and given up after
     const auto start = std::chrono::steady_clock::now();
     Child caller(arguments, cluster.environment());
     caller.wait_for_output("or it is too busy or stopped; trying again");
-    CHECK(std::chrono::steady_clock::now() - start < 6s);  // 0.9 s and a machine that stands still
+    CHECK(std::chrono::steady_clock::now() - start >= 900ms);
     const auto status = caller.wait();
     CHECK(std::chrono::steady_clock::now() - start >= 2700ms);
     INFO(caller.output());

@@ -26,43 +26,32 @@ Child start_run(std::vector<std::string> arguments, const std::vector<std::strin
   return Child(std::move(arguments), environment);
 }
 
-/// Rank 0 ignores SIGTERM, and rank 1 ends with 7 once rank 0 does. -> the time from there to the end of
-/// the run, whose ranks are gone then.
-std::chrono::milliseconds time_to_end(const std::vector<std::string>& options,
-                                      const std::vector<std::string>& environment) {
+/// Of the default grace, between SIGTERM and SIGKILL.
+constexpr std::chrono::milliseconds kGrace{1500};
+
+/// Rank 0 ignores SIGTERM, and rank 1 ends with 7 once it may: the run ends then, with its ranks,
+/// and not before the grace is over. How long that takes is measured by `./run bench launch`.
+void check_that_the_others_end(const std::vector<std::string>& options,
+                               const std::vector<std::string>& environment) {
   const TemporaryFolder folder;
   std::vector<std::string> arguments{"-n", "2"};
   arguments.insert(arguments.end(), options.begin(), options.end());
-  arguments.insert(arguments.end(),
-                   {"--", "sh", "-c",
-                    "if [ $RANK = 0 ]; then trap '' TERM; echo pid $$; touch $0/ready; "
-                    "while :; do sleep 0.05; done; fi; "
-                    "until [ -e $0/ready ]; do sleep 0.02; done; echo fails; exit 7",
-                    folder.path()});
+  arguments.insert(arguments.end(), {"--", "sh", "-c",
+                                     "if [ $RANK = 0 ]; then trap '' TERM; echo pid $$; "
+                                     "while :; do sleep 0.05; done; fi; "
+                                     "until [ -e $0/fail ]; do sleep 0.02; done; exit 7",
+                                     folder.path()});
   auto child = start_run(std::move(arguments), environment);
-  child.wait_for_output("[1] fails", kGuard);
+  child.wait_for_output("[0] pid ");
   const auto begun = Clock::now();
+  std::ofstream(folder.path() + "/fail");
   const auto status = child.wait(kGuard);
-  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun);
+  const auto took = Clock::now() - begun;
+  INFO(child.output());
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 7);
+  CHECK(took >= kGrace);
   CHECK_FALSE(is_alive(number_after(child.output(), "[0] pid")));
-  return took;
-}
-
-/// A machine that does other things may be slow now and then: the fastest of ten, where the first
-/// is not fast enough.
-template <class Measure>
-void check_two_seconds(Measure measure) {
-#ifdef TROUPE_CHECKS  // under sanitizers, whose processes take long to end
-  constexpr auto limit = 6s;
-#else
-  constexpr auto limit = 2s;
-#endif
-  auto best = std::chrono::milliseconds::max();
-  for (int i = 0; i < 10 && best >= limit; ++i) best = std::min(best, measure());
-  INFO("ms: " << best.count());
-  CHECK(best < limit);
 }
 
 /// For a shell: starts a process in a session of its own, which writes its id into the file `$left`.
@@ -91,16 +80,14 @@ pid_t number_in(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("the others end within two seconds, though one ignores SIGTERM", "[launch][timing]") {
-  check_two_seconds([] { return time_to_end({}, {"TROUPE_ADDRESS=", "TROUPE_TOKEN="}); });
+TEST_CASE("the others end after the grace, though one ignores SIGTERM", "[launch]") {
+  check_that_the_others_end({}, {"TROUPE_ADDRESS=", "TROUPE_TOKEN="});
 }
 
-TEST_CASE("the others end within two seconds on other nodes too", "[launch][cluster][timing]") {
+TEST_CASE("the others end after the grace on other nodes too", "[launch][cluster]") {
   const TestCluster cluster(2);
-  check_two_seconds([&] {
-    return time_to_end({"--address", cluster.address(), "--strategy", "strict-spread"},
-                       cluster.environment());
-  });
+  check_that_the_others_end({"--address", cluster.address(), "--strategy", "strict-spread"},
+                            cluster.environment());
   CHECK(cluster.all_is_free());
 }
 

@@ -212,15 +212,12 @@ TEST_CASE("what no node can ever hold is refused at once, with the closest node"
       Catch::StartsWith("a gang of 2 ranks (troupe::test::Rank) can never be placed: "));
 }
 
-TEST_CASE(
-    "a worker process killed in a call: ActorDied with the signal within two seconds, and its CPU "
-    "is free again",
-    "[runtime][session][failure][timing]") {
+TEST_CASE("a worker process killed in a call: ActorDied with the signal, and its CPU is free again",
+          "[runtime][session][failure]") {
   auto cluster = init({.cpus = 1});
   auto counter = with({.cpus = 1}).spawn<Counter>(0);
   const int pid = counter.call<&Counter::pid>().get(kGuard);
   auto call = counter.call<&Counter::die>(SIGKILL);
-  const auto start = std::chrono::steady_clock::now();
   try {
     call.get(kGuard);
     FAIL("nothing was thrown");
@@ -230,7 +227,6 @@ TEST_CASE(
     CHECK_THAT(died.what(), Catch::StartsWith("troupe::test::Counter::die ") &&
                                 Catch::Contains(": actor troupe::test::Counter: process "));
   }
-  CHECK(std::chrono::steady_clock::now() - start < 2s);
   CHECK_THROWS_AS(counter.call<&Counter::add>(1).get(kGuard), ActorDied);
   CHECK(eventually([&] { return all_is_free(cluster); }));
 }
@@ -305,21 +301,19 @@ TEST_CASE("an actor sees its own GPUs, and a gang's ranks see those of their gan
   CHECK(get(ranks.all<&Rank::local_rank>()) == std::vector<int>{0, 1});
 }
 
-TEST_CASE("a rank killed in a gang: the others leave their waits within five seconds",
-          "[runtime][session][gang][failure][timing]") {
+TEST_CASE("a rank killed in a gang: the others leave their waits, long before these are over",
+          "[runtime][session][gang][failure]") {
   auto cluster = init({.cpus = 3});
   for (const std::size_t victim : {1, 0}) {  // rank 0 keeps what the others wait for
     INFO("rank " << victim);
     auto ranks = gang<Rank>({.size = 3});
     const auto pids = get(ranks.all<&Rank::pid>());
     auto waiting = ranks.all<&Rank::waits_for>("what nobody sets");
-    const auto start = std::chrono::steady_clock::now();
     kill(pids[victim], SIGKILL);
     CHECK_THROWS_AS(waiting[1 - victim].get(kGuard), GangBroken);
     CHECK_THROWS_WITH(waiting[2].get(kGuard),
                       Catch::Contains("rank " + std::to_string(victim) + " is gone"));
     CHECK_THROWS_AS(waiting[victim].get(kGuard), ActorDied);
-    CHECK(std::chrono::steady_clock::now() - start < 5s);
   }
   CHECK(eventually([&] { return all_is_free(cluster); }));
 }

@@ -7,6 +7,7 @@
 
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -84,6 +85,24 @@ TEST_CASE("an idle connection whose other host is gone breaks", "[transport][liv
     return ::poll(&wait, 1, static_cast<int>(most)) == 1 &&
            ::recv(pair.near.get(), &byte, 1, 0) < 0;
   }));
+}
+
+TEST_CASE("a host that is cut off is missed within 20 s, as the kernel is told and asked",
+          "[transport][liveness]") {
+  const Pair pair;
+  keep_alive(pair.near.get());
+  const auto told = [&](int level, int option) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    REQUIRE(::getsockopt(pair.near.get(), level, option, &value, &size) == 0);
+    return value;
+  };
+  CHECK(told(SOL_SOCKET, SO_KEEPALIVE) == 1);
+  CHECK(told(IPPROTO_TCP, TCP_KEEPIDLE) +
+            told(IPPROTO_TCP, TCP_KEEPINTVL) * told(IPPROTO_TCP, TCP_KEEPCNT) <=
+        20);
+  // It is looked every interval whether that is over.
+  CHECK(Liveness{}.unanswered + Liveness{}.interval <= 20s);
 }
 
 TEST_CASE("what was sent to a host that is gone is not waited for long", "[transport][liveness]") {
