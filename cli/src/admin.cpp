@@ -132,13 +132,13 @@ std::optional<Neighbour> troupe_at(const transport::Endpoint& at, const config::
 }
 
 nlohmann::json ask_head(const FoundHead& head, const config::FoundToken& token,
-                        const nlohmann::json& request) {
-  return Session(head, token, config::to_text(request)).wait_for_answer(std::chrono::seconds(5));
+                        const nlohmann::json& request, std::chrono::seconds timeout) {
+  return Session(head, token, config::to_text(request)).wait_for_answer(timeout);
 }
 
 nlohmann::json stop_head(const FoundHead& head, const config::FoundToken& token) {
   Session session(head, token, R"({"do": "stop"})");
-  auto answer = session.wait_for_answer(std::chrono::seconds(5));
+  auto answer = session.wait_for_answer(kAnswerOfHead);
   session.wait_for_end(std::chrono::seconds(10));
   return answer;
 }

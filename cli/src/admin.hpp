@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -10,10 +11,15 @@
 
 namespace troupe::cli {
 
+/// In which a head answers what it knows itself, and what it must ask its nodes, for which it waits
+/// 10 s: in time that this process runs (transport/silence_timer.hpp).
+inline constexpr std::chrono::seconds kAnswerOfHead{5}, kAnswerOfNodes{60};
+
 /// Asks the head one thing and waits for its answer. Throws Disconnected with a text for people,
 /// which names the file that the address came from where nobody was found.
 nlohmann::json ask_head(const FoundHead& head, const config::FoundToken& token,
-                        const nlohmann::json& request);
+                        const nlohmann::json& request,
+                        std::chrono::seconds timeout = kAnswerOfHead);
 
 /// Asks the head to stop and waits until its process is gone (it holds this connection to its end).
 /// -> its answer. Throws Disconnected; TimedOut where it answered and is still there after 10 s.

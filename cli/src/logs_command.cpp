@@ -118,7 +118,8 @@ int print_logs(const LogsArguments& arguments, FoundHead head, const config::Fou
                                   {what, which},
                                   {"known", printer.places()},
                                   {"follows", arguments.follow},
-                                  {"most", kMostBytes}});
+                                  {"most", kMostBytes}},
+                                 kAnswerOfNodes);
     if (answer.contains("error"))
       raise_error(arguments, answer.at("error").get<std::string>(), head, token);
     head.file.clear();  // it was there: that it is gone later says nothing of the file
@@ -128,8 +129,11 @@ int print_logs(const LogsArguments& arguments, FoundHead head, const config::Fou
       what = "process";
       which = answer.at("parts").at(0).at("process").dump();
     }
-    for (const auto& node : answer.at("silent"))
-      say(stderr, fmt::format("troupe: node {} has not answered\n", node.get<std::string>()));
+    for (const auto& node : answer.at("silent")) {
+      say(stderr, fmt::format("troupe: node {} has not answered: its lines are missing\n",
+                              node.get<std::string>()));
+    }
+    const int exit_code = answer.at("silent").empty() ? 0 : 1;  // -f asks again
     if (first && answer.at("parts").empty()) {
       say(stderr, fmt::format("troupe: no node that is there has a log of {}: `troupe logs` "
                               "lists what there is\n",
@@ -141,12 +145,12 @@ int print_logs(const LogsArguments& arguments, FoundHead head, const config::Fou
       say(stderr,
           fmt::format("troupe: {} has printed nothing{}\n", name, is_over ? "" : " so far"));
     }
-    if (!arguments.follow) return 0;
+    if (!arguments.follow) return exit_code;
     // What a job has printed last may come to its log a moment after its end.
     const bool over = was_over || (answer.at("over").get<bool>() && !answer.at("parts").empty());
     if (over && !more) {
       if (arguments.job.empty()) say(stderr, fmt::format("troupe: {} has ended\n", name));
-      return 0;
+      return exit_code;
     }
     was_over = job_is_over;
     if (!more) std::this_thread::sleep_for(kLook);

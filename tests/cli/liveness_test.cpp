@@ -86,6 +86,24 @@ TEST_CASE("who waits for a process on a node that stands still is told once the 
   CHECK(WEXITSTATUS(*status) == 0);
 }
 
+TEST_CASE("what a node that stands still does not tell is said to be missing, with exit code 1",
+          "[cli][liveness][output]") {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"logs", "job", "1"}, {"timeline", "-"}}) {
+    TestCluster cluster(2);
+    auto driver = liveness_driver(cluster, "third");
+    driver.wait_for_output("waiting");
+    const Stopped node({cluster.worker(1).agent()});
+    auto command = words;
+    command.insert(command.begin(), TROUPE_PROGRAM);
+    const auto done = run(command, cluster.environment(), kGuard, Streams::Apart);
+    INFO(done.errors);
+    CHECK(done.exit_code == 1);
+    CHECK_THAT(done.errors,
+               Catch::Contains("node w2 has not answered") && !Catch::Contains("node w1"));
+  }
+}
+
 TEST_CASE("who writes to the store of a node that stands still goes on once that is lost",
           "[cli][liveness][store]") {
   TestCluster cluster(1);

@@ -69,6 +69,13 @@ std::vector<ExitCode> exit_codes(std::string_view command) {
             {"1", "there is a problem, or the findings could not be printed"},
             {"2", kWrongArguments}};
   }
+  if (command == "logs" || command == "job logs" || command == "timeline") {
+    return {{"0", "done"},
+            {"1",
+             "it could not be done, or lacks what is on a node that has not answered; standard "
+             "error says which"},
+            {"2", kWrongArguments}};
+  }
   if (command == "head" || command == "worker") {
     return {{"0", "it was stopped: by `troupe stop`, SIGINT or SIGTERM"},
             {"1", "it could not start, or not go on; standard error says why"},

@@ -16,6 +16,7 @@ struct Timeline {
   std::vector<runtime::CallTrace> traces;
   /// Processes that make calls and run none: what they are, for people.
   std::map<runtime::ProcessId, std::string> drivers;
+  bool is_incomplete = false;  ///< a node has not answered
 };
 
 /// How far the clock of a node is ahead of the head's, and by how much that may be wrong.

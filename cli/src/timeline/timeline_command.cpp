@@ -32,8 +32,10 @@ constexpr std::uint64_t kMostBytes = 4 << 20;  // of one answer
 /// What the head is asked, again and again.
 class Questions {
  public:
-  explicit Questions(const TimelineArguments& arguments)
-      : head_(find_head(arguments.head)),
+  /// `timeline`: which lacks the calls of a node that does not answer.
+  Questions(const TimelineArguments& arguments, Timeline& timeline)
+      : timeline_(timeline),
+        head_(find_head(arguments.head)),
         token_(find_token(head_, arguments.token_file)),
         job_(arguments.job) {}
 
@@ -50,14 +52,18 @@ class Questions {
   json ask(std::uint64_t node, std::uint64_t after, std::uint64_t most) const {
     auto answer = ask_head(
         head_, token_,
-        {{"do", "timeline"}, {"job", job_}, {"node", node}, {"after", after}, {"most", most}});
+        {{"do", "timeline"}, {"job", job_}, {"node", node}, {"after", after}, {"most", most}},
+        kAnswerOfNodes);
     if (answer.contains("error")) throw std::runtime_error(answer.at("error").get<std::string>());
     for (const auto& silent : answer.at("silent")) {
-      say(stderr, fmt::format("troupe: node {} has not answered\n", silent.get<std::string>()));
+      say(stderr, fmt::format("troupe: node {} has not answered: its calls are missing\n",
+                              silent.get<std::string>()));
+      timeline_.is_incomplete = true;
     }
     return answer;
   }
 
+  Timeline& timeline_;
   FoundHead head_;
   config::FoundToken token_;
   std::uint64_t job_;
@@ -115,7 +121,7 @@ bool runs_in(const json& status, std::uint64_t job) {
 
 /// -> the time now, by the head's clock.
 std::uint64_t read_cluster(const TimelineArguments& arguments, Timeline& timeline) {
-  const Questions questions(arguments);
+  const Questions questions(arguments, timeline);
   const auto status = questions.status();
   timeline.drivers = drivers_in(status);
   std::map<NodeId, NodeClock> clocks;
@@ -202,7 +208,7 @@ int run_timeline(const TimelineArguments& arguments) {
     say(stderr, fmt::format("troupe: 0 calls of {}: {}; {} has none\n",
                             plural(size.processes, "process", "es"), why_empty(arguments),
                             arguments.output == "-" ? "the trace" : arguments.output));
-    return 0;
+    return timeline.is_incomplete ? 1 : 0;
   }
   say(stderr,
       fmt::format(
@@ -211,7 +217,7 @@ int run_timeline(const TimelineArguments& arguments) {
           size.forgotten == 0 ? "" : fmt::format(" ({} before them are forgotten)", size.forgotten),
           arguments.output == "-" ? ""
                                   : ": open " + arguments.output + " in https://ui.perfetto.dev"));
-  return 0;
+  return timeline.is_incomplete ? 1 : 0;
 }
 
 }  // namespace troupe::cli

@@ -37,7 +37,7 @@ struct Head::Impl {
   Routes routes;
   Control control;
   OutputRelay output{routes};
-  LogRequests logs{routes};
+  LogRequests logs{routes, LogRequests::Clock::now()};
   transport::Acceptor acceptor;
   boost::asio::steady_timer timer;
   // Held until they hang up: they see the head's end by it.
@@ -252,10 +252,12 @@ struct Head::Impl {
   void answer_logs(const transport::ConnectionPtr& connection, const nlohmann::json& request,
                    bool calls) {
     try {
-      logs.ask(calls ? read_timeline_query(request) : read_log_query(request, control),
-               [weak = std::weak_ptr(connection)](const nlohmann::json& answer) {
-                 if (const auto asker = weak.lock()) reply(asker, answer);
-               });
+      logs.ask(
+          calls ? read_timeline_query(request) : read_log_query(request, control),
+          [weak = std::weak_ptr(connection)](const nlohmann::json& answer) {
+            if (const auto asker = weak.lock()) reply(asker, answer);
+          },
+          LogRequests::Clock::now());
     } catch (const std::invalid_argument& error) {
       reply(connection, {{"error", error.what()}});
     }
@@ -268,11 +270,12 @@ struct Head::Impl {
   }
 
   void tick() {
+    static_assert(LogRequests::kTick == Control::kTick);
     timer.expires_after(Control::kTick);
     timer.async_wait([this](const boost::system::error_code& error) {
       if (error) return;
       control.tick();
-      logs.tick();
+      logs.tick(LogRequests::Clock::now());
       output.tick();
       finish_stopping();
       tick();

@@ -1,5 +1,6 @@
 #include "head/output/log_requests.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +13,7 @@ namespace troupe::head {
 
 using nlohmann::json;
 
-void LogRequests::ask(const Wanted& wanted, Answer answer) {
+void LogRequests::ask(const Wanted& wanted, Answer answer, Clock::time_point now) {
   if (waiting_.size() >= kMostWaiting) {
     return answer(
         {{"error", "the head is asked for too many logs at once: try again in a moment"}});
@@ -20,13 +21,13 @@ void LogRequests::ask(const Wanted& wanted, Answer answer) {
   const auto id = ++last_;
   auto& waiting = waiting_[id];
   waiting.answer = std::move(answer);
-  waiting.until = Clock::now() + kPatience;
+  waiting.until = now + kPatience;
   waiting.over = is_over(wanted);
   waiting.asked = os::unix_ns();
   for (auto& [node_id, node] : routes_.nodes()) {
     if (node.logs.empty() && !wanted.calls) continue;
     if (wanted.node != NodeId() && wanted.node != node_id) continue;
-    waiting.nodes.insert(node_id);
+    waiting.nodes.emplace(node_id, node.name);
     transport::Outgoing message;
     auto request = message.root().initLogRequest();
     request.setId(id);
@@ -84,30 +85,39 @@ void LogRequests::note_clock(Waiting& waiting, NodeId node, const std::string& n
 }
 
 void LogRequests::node_gone(NodeId node) {
-  std::vector<std::uint64_t> done;
-  for (auto& [id, waiting] : waiting_) {
-    if (waiting.nodes.erase(node) > 0 && waiting.nodes.empty()) done.push_back(id);
-  }
-  for (const auto id : done) settle(id);
+  settle_where([node](Waiting& waiting) {
+    auto found = waiting.nodes.extract(node);
+    if (found.empty()) return false;
+    waiting.lost.push_back(std::move(found.mapped()));
+    return waiting.nodes.empty();
+  });
 }
 
-void LogRequests::tick() {
-  const auto now = Clock::now();
-  std::vector<std::uint64_t> overdue;
-  for (const auto& [id, waiting] : waiting_) {
-    if (waiting.until <= now) overdue.push_back(id);
+void LogRequests::tick(Clock::time_point now) {
+  const auto stood = stall_detector_.came(now);
+  stall_detector_.expect(now + kTick);
+  settle_where([&](Waiting& waiting) {
+    waiting.until += stood;
+    return waiting.until <= now || std::ranges::none_of(waiting.nodes, [this](const auto& node) {
+             return routes_.node(node.first) != nullptr;
+           });
+  });
+}
+
+void LogRequests::settle_where(const std::function<bool(Waiting&)>& over) {
+  std::vector<std::uint64_t> done;
+  for (auto& [id, waiting] : waiting_) {
+    if (over(waiting)) done.push_back(id);
   }
-  for (const auto id : overdue) settle(id);
+  for (const auto id : done) settle(id);
 }
 
 void LogRequests::settle(std::uint64_t id) {
   auto found = waiting_.extract(id);
   if (found.empty()) return;
   auto& waiting = found.mapped();
-  auto silent = json::array();
-  for (const auto node_id : waiting.nodes) {
-    if (const auto* node = routes_.node(node_id)) silent.push_back(node->name);
-  }
+  json silent = std::move(waiting.lost);
+  for (auto& [node_id, name] : waiting.nodes) silent.push_back(std::move(name));
   waiting.answer({{"parts", std::move(waiting.parts)},
                   {"silent", std::move(silent)},
                   {"clocks", std::move(waiting.clocks)},

@@ -4,22 +4,25 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "head/routes.hpp"
+#include "transport/stall_detector.hpp"
 
 namespace troupe::head {
 
 /// What administrators ask of log files, which lie on the nodes: each request goes to every node,
-/// and is answered once all have, or after kPatience with what there is. Belongs to the head's loop.
+/// and is answered once all have answered or are gone, or after kPatience with what there is. What
+/// the head itself stands still does not count. Belongs to the head's loop.
 class LogRequests {
  public:
   using Clock = std::chrono::steady_clock;
   using Answer = std::function<void(const nlohmann::json&)>;
-  static constexpr std::chrono::seconds kPatience{3};
+  static constexpr std::chrono::seconds kPatience{10};
+  static constexpr std::chrono::milliseconds kTick{200};  ///< how often tick() is to be called
   static constexpr std::size_t kMostWaiting = 64;
 
   struct Wanted {
@@ -33,23 +36,28 @@ class LogRequests {
     NodeId node{};                             ///< of this one only; none: of all
   };
 
-  explicit LogRequests(Routes& routes) : routes_(routes) {}
+  LogRequests(Routes& routes, Clock::time_point now) : routes_(routes) {
+    stall_detector_.expect(now + kTick);
+  }
 
   /// {"parts": [{"node", "node_name", "job", "process", "file", "text", "next", "more"}],
-  /// "silent": [names of nodes that have not answered], "over": nothing can be added any more}, or
-  /// {"error"}. Texts are hexadecimal: programs print any bytes, and JSON has none but UTF-8. Of
-  /// calls, each text is a CallTrace, and the answer has "clocks" [{"node", "node_name", "ahead_ns",
-  /// "error_ns"}]: how far the clock on the wall of a node is ahead of the head's, as the middle of
-  /// question and answer has it, and by how much that may be wrong; "now_unix_ns" is the head's.
-  void ask(const Wanted& wanted, Answer answer);
+  /// "silent": [names of nodes that have not answered, or were lost before], "over": nothing can be
+  /// added any more}, or {"error"}. Texts are hexadecimal: programs print any bytes, and JSON has
+  /// none but UTF-8. Of calls, each text is a CallTrace, and the answer has "clocks" [{"node",
+  /// "node_name", "ahead_ns", "error_ns"}]: how far the clock on the wall of a node is ahead of the
+  /// head's, as the middle of question and answer has it, and by how much that may be wrong;
+  /// "now_unix_ns" is the head's.
+  void ask(const Wanted& wanted, Answer answer, Clock::time_point now);
   void on_reply(NodeId node, wire::LogReply::Reader reply);
   void node_gone(NodeId node);
-  void tick();
+  /// Nodes that the head itself has given up are gone too.
+  void tick(Clock::time_point now);
 
  private:
   struct Waiting {
     Answer answer;
-    std::set<NodeId> nodes;
+    std::map<NodeId, std::string> nodes;  // that have not answered, with their names
+    std::vector<std::string> lost;        // that will not
     nlohmann::json parts = nlohmann::json::array();
     nlohmann::json clocks = nlohmann::json::array();
     std::uint64_t asked = 0;  // os::unix_ns()
@@ -60,8 +68,10 @@ class LogRequests {
   static void note_clock(Waiting& waiting, NodeId node, const std::string& name,
                          std::uint64_t clock);
   void settle(std::uint64_t id);
+  void settle_where(const std::function<bool(Waiting&)>& over);
 
   Routes& routes_;
+  transport::StallDetector stall_detector_{2 * kTick};
   std::map<std::uint64_t, Waiting> waiting_;
   std::uint64_t last_ = 0;
 };

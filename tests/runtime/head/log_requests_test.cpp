@@ -1,0 +1,110 @@
+// How long the head waits for nodes that are asked for logs: in virtual time.
+#include "head/output/log_requests.hpp"
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <capnp/message.h>
+#include <sys/socket.h>
+#include <boost/asio/io_context.hpp>
+#include <catch2/catch.hpp>
+
+#include "transport/socket/socket.hpp"
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using troupe::head::LogRequests;
+using troupe::head::NodeId;
+using troupe::head::Routes;
+
+namespace {
+
+/// A head that asks two nodes, none of which ever reads anything.
+struct AskedNodes {
+  boost::asio::io_context loop{1};
+  Routes routes;
+  LogRequests::Clock::time_point now{1h};
+  LogRequests logs{routes, now};
+  std::vector<troupe::transport::OwnedFd> ends;
+  std::optional<json> answer;
+
+  AskedNodes() {
+    add(NodeId(1), "first");
+    add(NodeId(2), "second");
+    logs.ask(
+        {}, [this](const json& given) { answer = given; }, now);
+  }
+
+  void add(NodeId id, const std::string& name) {
+    std::array<int, 2> pair{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) == 0);
+    ends.emplace_back(pair[1]);
+    boost::system::error_code error;
+    auto socket =
+        troupe::transport::adopt(loop, AF_UNIX, troupe::transport::OwnedFd(pair[0]), error);
+    REQUIRE_FALSE(error);
+    Routes::Node node;
+    node.connection = troupe::transport::Connection::make(std::move(socket));
+    node.name = name;
+    node.logs = "/logs";
+    routes.add_node(id, std::move(node));
+  }
+  void reply(NodeId from) {
+    capnp::MallocMessageBuilder message;
+    auto reply = message.initRoot<troupe::wire::LogReply>();
+    reply.setId(1);
+    logs.on_reply(from, reply.asReader());
+  }
+  /// A tick comes when it is due, until so much time has passed.
+  void run(LogRequests::Clock::duration time) {
+    for (const auto end = now + time; now < end && !answer;) logs.tick(now += LogRequests::kTick);
+  }
+  void stand_still(LogRequests::Clock::duration time) { logs.tick(now += time); }
+  json silent() const { return answer.value().at("silent"); }
+};
+
+}  // namespace
+
+TEST_CASE("a node that says nothing is waited for 10 s, and then named", "[head][logs]") {
+  AskedNodes head;
+  head.reply(NodeId(1));
+  head.run(9s);
+  CHECK_FALSE(head.answer);
+  head.run(2s);
+  REQUIRE(head.answer);
+  CHECK(head.silent() == json{"second"});
+}
+
+TEST_CASE("what the head stands still is not time in which nodes were silent", "[head][logs]") {
+  AskedNodes head;
+  for (int i = 0; i < 20; ++i) {
+    head.stand_still(900ms);
+    head.run(200ms);
+  }
+  head.stand_still(1h);
+  CHECK_FALSE(head.answer);
+  head.reply(NodeId(1));
+  head.reply(NodeId(2));
+  REQUIRE(head.answer);
+  CHECK(head.silent().empty());
+}
+
+TEST_CASE("a node that is lost before it answers is named, and no longer waited for",
+          "[head][logs]") {
+  AskedNodes head;
+  head.reply(NodeId(2));
+  SECTION("as its connection ends") {
+    head.routes.remove_node(NodeId(1));
+    head.logs.node_gone(NodeId(1));
+  }
+  SECTION("as the head gives it up") {
+    head.routes.remove_node(NodeId(1));
+    head.run(LogRequests::kTick);
+  }
+  REQUIRE(head.answer);
+  CHECK(head.silent() == json{"first"});
+}
