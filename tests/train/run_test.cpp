@@ -99,6 +99,13 @@ void report_for_ever(train::Context& ctx, const Config&) {
   for (int i = 0;; ++i) ctx.report({{"i", i}});
 }
 
+/// After Stop rank 0 goes on to its next report, and rank 1 throws before that one.
+void fail_after_stop(train::Context& ctx, const Config&) {
+  ctx.report({{"i", 0}});
+  if (ctx.rank() == 1) throw std::out_of_range("no such row");
+  ctx.report({{"i", 1}});
+}
+
 double value(const train::Report& report, const std::string& name) {
   for (const auto& metric : report.metrics) {
     if (metric.name == name) return metric.value;
@@ -208,6 +215,18 @@ TEST_CASE("what a rank throws comes home from a run", "[train][run][failure]") {
     CHECK(error.type() == "std::out_of_range");
     CHECK_THAT(error.what(), Contains("no such row"));
     CHECK_THAT(error.where(), Contains("fit_line, rank " + std::to_string(rank) + " of 2, pid "));
+  }
+}
+
+TEST_CASE("what a rank throws after Stop comes home too", "[train][run][failure]") {
+  auto options = two_here();
+  options.on_report = [](const train::Report&) { return Verdict::Stop; };
+  try {
+    train::run<fail_after_stop>(Config{}, options);
+    FAIL("the run came to an end");
+  } catch (const TaskError& error) {
+    CHECK(error.type() == "std::out_of_range");
+    CHECK_THAT(error.where(), Contains("fail_after_stop, rank 1 of 2"));
   }
 }
 

@@ -145,13 +145,10 @@ auto follow(const Gang<troupe::detail::TrainableWorker<F>>& gang, const RunOptio
     if (event->kind == Kind::Report) run.answer(verdict);
   }
   close(*event, options.workers, result);
-  try {  // result() waits for the other ranks, too
-    if constexpr (std::is_void_v<R>)
-      run.result();
-    else
-      result.value = run.result();
-  } catch (const TaskError&) {
-    if (event->returned) throw;  // else it was thrown out of a report after Stop, and has no value
+  run.wait_for_others();
+  // A rank that is thrown out of a report after Stop has no value, and no error either.
+  if constexpr (!std::is_void_v<R>) {
+    if (event->returned) result.value = run.result();
   }
   return result;
 }

@@ -135,11 +135,16 @@ class TrialRun {
   /// The verdict on the report that was handed out last.
   void answer(Verdict verdict) { progress_->answer(verdict); }
 
-  /// Rank 0's value, once it has finished: waits until the other ranks have, too. Throws the first
-  /// error of any rank, or TaskError (std::logic_error) where the function was stopped before it
-  /// returned.
-  trainable_result<F> result() {
+  /// Waits until the other ranks have finished too, once rank 0 has. Throws the first error of any
+  /// rank; a rank that was stopped before it returned has none.
+  void wait_for_others() {
     while (!progress_->is_over()) wait_for_more();
+  }
+
+  /// Rank 0's value: waits as wait_for_others(), and throws as it does, or TaskError
+  /// (std::logic_error) where the function was stopped before it returned.
+  trainable_result<F> result() {
+    wait_for_others();
     return gang().rank(0).template call<&Worker::result>().get();
   }
 
