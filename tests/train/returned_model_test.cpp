@@ -181,6 +181,11 @@ TEST_CASE("weights that a run returns are loaded into a model of any constructor
   more.tensors["head"] = more.tensors.at("norm.bias");
   CHECK(task<why_not_loaded>(more, 5).get(kGuard) ==
         "the weights are of another model: the model has no 'head'");
+  auto untied = weights;
+  untied.tensors["tied.weight"] = untied.tensors.at("net.layer0.weight") + 1;
+  CHECK(task<why_not_loaded>(untied, 5).get(kGuard) ==
+        "the weights are of another model: 'tied.weight' is not in the model as a tensor of its "
+        "own");
 }
 
 TEST_CASE("tasks take models and return them", "[train][model]") {

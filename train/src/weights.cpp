@@ -48,24 +48,35 @@ std::vector<ModelTensor> readable_tensors_of(const torch::nn::Module& model) {
   throw std::invalid_argument("the weights are of another model: " + why);
 }
 
-/// Which of the weights goes into a tensor of the model.
+/// Throws std::invalid_argument where these values cannot be copied into the tensor.
+void check_fit(const std::string& name, const at::Tensor& into, const at::Tensor& from) {
+  const auto shown = config::printable(name);
+  if (!from.defined()) other_model(fmt::format("their '{}' is undefined", shown));
+  const auto how =
+      safetensors::how_different(into, from.sizes().vec(), from.scalar_type(), "weights");
+  if (!how.empty()) other_model(fmt::format("'{}' {}", shown, how));
+  if (const auto why = safetensors::why_not_writable(into); !why.empty()) {
+    throw std::invalid_argument(
+        fmt::format("nothing can be read into '{}' of the model: {}", shown, why));
+  }
+}
+
+/// Which of the weights goes into a tensor of the model. There is one for all names of the tensor.
 const at::Tensor& counterpart(const Weights& weights, const ModelTensor& into) {
+  const at::Tensor* from = nullptr;
   for (const auto& name : into.names) {
     const auto found = weights.tensors.find(name);
     if (found == weights.tensors.end()) continue;
-    const auto& from = found->second;
-    const auto shown = config::printable(name);
-    if (!from.defined()) other_model(fmt::format("their '{}' is undefined", shown));
-    const auto how =
-        safetensors::how_different(into.tensor, from.sizes().vec(), from.scalar_type(), "weights");
-    if (!how.empty()) other_model(fmt::format("'{}' {}", shown, how));
-    if (const auto why = safetensors::why_not_writable(into.tensor); !why.empty()) {
-      throw std::invalid_argument(
-          fmt::format("nothing can be read into '{}' of the model: {}", shown, why));
+    if (from != nullptr) {
+      other_model(
+          fmt::format("'{}' is not in the model as a tensor of its own", config::printable(name)));
     }
-    return from;
+    check_fit(name, into.tensor, found->second);
+    from = &found->second;
   }
-  other_model(fmt::format("they have no '{}'", config::printable(into.names.front())));
+  if (from == nullptr)
+    other_model(fmt::format("they have no '{}'", config::printable(into.names.front())));
+  return *from;
 }
 
 void check_nothing_is_left(const Weights& weights, const std::vector<ModelTensor>& tensors) {

@@ -152,6 +152,46 @@ TEST_CASE("a parameter that two layers share is written once", "[train][checkpoi
             scratch.path()) == "");
 }
 
+TEST_CASE("two tensors of a checkpoint are not read into one that has both names",
+          "[train][checkpoint][model]") {
+  const auto model_of = [](bool is_tied, double first, double second) {
+    auto model = std::make_shared<torch::nn::Module>();
+    auto embedding = std::make_shared<torch::nn::Module>();
+    auto head = std::make_shared<torch::nn::Module>();
+    const auto& weight = embedding->register_parameter("weight", torch::full({2, 3}, first));
+    head->register_parameter("weight", is_tied ? weight : torch::full({2, 3}, second));
+    model->register_module("embedding", embedding);
+    model->register_module("head", head);
+    return model;
+  };
+  const auto load_with = [&](bool was_tied, bool is_tied) {
+    const Scratch scratch;
+    return alone(
+        [&](Context& ctx) {
+          const auto checkpoint = ctx.checkpoint(model_of(was_tied, 1, 2)).directory;
+          auto model = model_of(is_tied, 7, 7);
+          const double second = was_tied ? 1 : 2;
+          try {
+            train::load(model, checkpoint);
+          } catch (const std::invalid_argument&) {
+            for (const auto& parameter : model->parameters())
+              expect(torch::equal(parameter, torch::full({2, 3}, 7.)), "nothing was read");
+            throw;
+          }
+          const auto named = model->named_parameters();
+          expect(torch::equal(named["embedding.weight"], torch::full({2, 3}, 1.)), "the first");
+          expect(torch::equal(named["head.weight"], torch::full({2, 3}, second)), "the second");
+        },
+        scratch.path());
+  };
+  CHECK(load_with(false, false) == "");
+  CHECK(load_with(true, false) == "");
+  CHECK(load_with(true, true) == "");
+  CHECK_THAT(load_with(false, true),
+             Contains("checkpoint_000000 is of another model: 'head.weight' is not in the model as "
+                      "a tensor of its own"));
+}
+
 TEST_CASE("a checkpoint of another model is refused before anything is read",
           "[train][checkpoint][model]") {
   const auto load_into = [](const std::function<std::shared_ptr<torch::nn::Module>()>& make) {

@@ -45,14 +45,18 @@ class Match {
     for (const auto& [name, tensor] : saved.tensors) left_.emplace(name, &tensor);
   }
 
-  /// `names`: of one tensor, the first one first.
+  /// `names`: of one tensor, the first one first. The checkpoint may have one tensor for them.
   void add(const std::vector<std::string>& names, const at::Tensor& tensor) {
     const SavedTensor* found = nullptr;
     for (const auto& name : names) {
       const auto other = saved_.shared.find(name);
       const auto at = saved_.tensors.find(other == saved_.shared.end() ? name : other->second);
       if (at == saved_.tensors.end()) continue;
-      if (found == nullptr) found = &at->second;
+      if (found != nullptr && found != &at->second) {
+        fail(fmt::format("'{}' is not in the model as a tensor of its own",
+                         config::printable(name)));
+      }
+      found = &at->second;
       left_.erase(at->first);
     }
     if (found == nullptr) fail(fmt::format("it has no '{}'", config::printable(names.front())));
