@@ -81,7 +81,13 @@ TEST_CASE("a manifest that was altered, or is none, is told so", "[train][checkp
   auto text = print_manifest(halves());
   text.replace(text.find("\"epoch\": 3"), 10, "\"epoch\": 4");
   CHECK_THROWS_WITH(parse_manifest(text), Contains("altered after it was written"));
-  CHECK_THROWS_WITH(parse_manifest("[]"), Contains("holds no JSON object"));
+  CHECK_THROWS_WITH(parse_manifest("[]"), Contains("the manifest: expected an object"));
+  CHECK_THROWS_WITH(parse_manifest(text + "}"), Contains("the manifest: this is no JSON"));
+  // Deeper than the stack has room for.
+  constexpr std::size_t kLevels = 1'000'000;
+  CHECK_THROWS_WITH(parse_manifest(R"({"checksum": )" + std::string(kLevels, '[') +
+                                   std::string(kLevels, ']') + "}"),
+                    Contains("the manifest: it has more than 64 levels"));
   CHECK_THROWS_WITH(parse_manifest("{}"), Contains("is no manifest of a checkpoint"));
   CHECK_THROWS_WITH(parse_manifest(R"({"format": 1, "epoch": 2})"),
                     Contains("it is of format 1; this program reads format 2"));

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 
 #include <troupe/errors.hpp>
@@ -98,6 +100,27 @@ TEST_CASE(
   CHECK_THAT(fault_of(third), Contains("whole is " + first.string() + ": continue"));
   fs::remove(first / "checkpoint.json");
   CHECK_THAT(fault_of(third), Contains("; no checkpoint before it is whole"));
+}
+
+TEST_CASE("a manifest that is no file, too long or too deep is refused with its name",
+          "[train][checkpoint][files]") {
+  const Scratch storage;
+  const auto saved = save(storage.path(), kValues);
+  const auto manifest = saved / "checkpoint.json";
+  const auto fault = [&] {
+    const auto said = fault_of(saved);
+    CHECK_THAT(said, Catch::StartsWith(manifest.string() + ": "));
+    return said;
+  };
+  constexpr std::size_t kLevels = 1'000'000;
+  write(manifest, R"({"checksum": 1, "deep": )" + std::string(kLevels, '[') +
+                      std::string(kLevels, ']') + "}");
+  CHECK_THAT(fault(), Contains("it has more than 64 levels of objects and lists"));
+  fs::resize_file(manifest, (1ULL << 30) + 1);  // of which the disk has next to nothing
+  CHECK_THAT(fault(), Contains("cannot be read (it has more than 1073741824 bytes)"));
+  fs::remove(manifest);
+  REQUIRE(::mkfifo(manifest.c_str(), 0600) == 0);
+  CHECK_THAT(fault(), Contains("cannot be read (it is no file)"));
 }
 
 TEST_CASE("a checkpoint that is not there is told with the latest one, or what it lacks",

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "config/name.hpp"
+#include "json/document.hpp"
 #include "store/memory/checksum.hpp"
 
 namespace troupe::train {
@@ -175,6 +177,14 @@ Manifest manifest_in(const json& document) {
   return manifest;
 }
 
+json document_in(const std::string& text) {
+  try {
+    return parse_document(text, "the manifest", Comments::Refused);
+  } catch (const std::invalid_argument& error) {
+    throw FormatError(error.what());
+  }
+}
+
 void add_pieces(std::map<std::string, SavedTensor>& into,
                 const std::map<std::string, SavedTensor>& part) {
   for (const auto& [name, tensor] : part) {
@@ -266,8 +276,7 @@ std::string print_manifest(const Manifest& manifest) {
 }
 
 Manifest parse_manifest(const std::string& text) {
-  auto document = json::parse(text, nullptr, false);
-  if (!document.is_object()) throw FormatError("it holds no JSON object");
+  auto document = document_in(text);
   const auto format = document.find("format");
   if (format != document.end() && format->is_number_integer() && *format != kFormat) {
     throw FormatError(fmt::format("it is of format {}; this program reads format {}",

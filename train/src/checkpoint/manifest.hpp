@@ -20,6 +20,8 @@
 namespace troupe::train {
 
 inline constexpr auto* kManifestName = "checkpoint.json";
+/// A larger file is not read. A manifest has a few hundred bytes for each piece.
+inline constexpr std::uint64_t kMostManifestBytes = 1ULL << 30;
 
 /// Elements of a tensor, as one rank wrote them.
 struct SavedPiece {

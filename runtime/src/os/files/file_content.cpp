@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "os/unique_fd.hpp"
 
 namespace troupe::os {
@@ -23,6 +25,20 @@ FileContent unread(int error) { return {.bytes = {}, .why_not = std::strerror(er
 FileContent read_file(const std::filesystem::path& file) {
   const UniqueFd in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   return in ? read_to_end(in.get()) : unread(errno);
+}
+
+FileContent read_regular_file(const std::filesystem::path& file, std::uint64_t most) {
+  const UniqueFd in(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!in || ::fstat(in.get(), &status) != 0) return unread(errno);
+  if (S_ISDIR(status.st_mode)) return unread(EISDIR);
+  if (!S_ISREG(status.st_mode)) return {.bytes = {}, .why_not = "it is no file"};
+  const FileContent too_large{.bytes = {},
+                              .why_not = fmt::format("it has more than {} bytes", most)};
+  if (static_cast<std::uint64_t>(status.st_size) > most) return too_large;
+  auto content = read_to_end(in.get(), most);
+  if (content.bytes.size() > most) return too_large;  // somebody still writes it
+  return content;
 }
 
 FileContent read_to_end(int fd, std::uint64_t most) {

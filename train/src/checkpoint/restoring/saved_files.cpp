@@ -64,7 +64,7 @@ SavedFiles::SavedFiles(const fs::path& checkpoint, bool offers)
   if (const auto inside = latest_checkpoint(folder_); !inside.empty())
     not_done(in_words(folder_),
              fmt::format("it is no checkpoint, and has some; the latest is {}", in_words(inside)));
-  const auto content = os::read_file(folder_ / kManifestName);
+  const auto content = os::read_regular_file(folder_ / kManifestName, kMostManifestBytes);
   if (!content.why_not.empty())
     fail(kManifestName, fmt::format("cannot be read ({}). Is {} the directory of a checkpoint?",
                                     content.why_not, in_words(folder_)));
@@ -103,9 +103,9 @@ void SavedFiles::read(const SavedPiece& piece, safetensors::DType type, void* in
 }
 
 std::string SavedFiles::read(const std::string& file) {
-  auto content = os::read_file(folder_ / file);
+  const auto& [bytes, checksums] = manifest_.files.at(file);
+  auto content = os::read_regular_file(folder_ / file, bytes);
   if (!content.why_not.empty()) fail(file, content.why_not);
-  const auto& checksums = manifest_.files.at(file).checksums;
   const auto expected = checksums.find("");
   if (expected == checksums.end() ||
       store::checksum(std::as_bytes(std::span(content.bytes))) != expected->second)
