@@ -151,6 +151,17 @@ int hesitates(troupe::Cluster&) {
   return 0;
 }
 
+/// An actor has the last word, after a signal.
+int ends_with_a_line(troupe::Cluster&) {
+  const auto actor = troupe::spawn<Speaker>();
+  actor.call<&Speaker::speaks>().get(kGuard);
+  std::cout << "ready" << std::endl;
+  wait_for_signal(1);
+  actor.call<&Speaker::takes_leave>().get(kGuard);
+  std::cout << "leaves" << std::endl;
+  return 0;
+}
+
 int prints_bytes() {
   std::cout << "\xff\xfe and \xc3\x28" << std::endl;
   return 0;
@@ -193,6 +204,7 @@ int main(int argc, char** argv) {
   if (what == "changes") return changes(cluster);
   if (what == "stops" || what == "stops_parted") return stops(what != "stops");
   if (what == "hesitates") return hesitates(cluster);
+  if (what == "ends_with_a_line") return ends_with_a_line(cluster);
   if (what == "waits") return waits(cluster);
   if (what == "logs_change") return logs_change(cluster);
   if (what == "bytes") return troupe::task<prints_bytes>().get();

@@ -6,6 +6,7 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <sys/stat.h>
@@ -163,6 +164,25 @@ TEST_CASE("a line that several processes print appears once, and once more with 
   CHECK(times == 4);
   CHECK(shown < 4);  // 2, unless the ranks are seconds apart on a busy machine
   CHECK(count(done.output, ") line of ") == 4);
+}
+
+TEST_CASE("the last lines of a node that stands still for seconds are waited for",
+          "[cli][cluster][output]") {
+  TestCluster cluster(1);
+  Child driver({TROUPE_TEST_OUTPUT_DRIVER, "ends_with_a_line"}, cluster.environment());
+  driver.wait_for_output("ready");
+  driver.wait_for_output("an actor speaks");
+  const auto node = cluster.worker(0).agent();
+  REQUIRE(kill(node, SIGSTOP) == 0);
+  driver.signal(SIGUSR1);
+  driver.wait_for_output("leaves");
+  std::this_thread::sleep_for(7s);  // less than a node may be silent
+  REQUIRE(kill(node, SIGCONT) == 0);
+  const auto status = driver.wait();
+  INFO(driver.output());
+  REQUIRE(status);
+  CHECK(WEXITSTATUS(*status) == 0);
+  CHECK_THAT(driver.output(), Catch::Contains("last words"));
 }
 
 TEST_CASE("a flood of lines is bounded at the driver, says so, and is whole in the log",

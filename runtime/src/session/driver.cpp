@@ -9,6 +9,7 @@
 #include "node/node.hpp"
 #include "objects/doorbell.hpp"
 #include "os/machine.hpp"
+#include "os/running_time.hpp"
 #include "transport/patience.hpp"
 #include "transport/silence_timer.hpp"
 #include "transport/socket/dial.hpp"
@@ -19,8 +20,11 @@ namespace {
 
 /// At the end, for what worker processes have printed to come and to be printed.
 constexpr std::chrono::milliseconds kOutputPatience{1000};
-/// For the last lines, which come from all nodes and through the head: each may stand still.
-constexpr std::chrono::milliseconds kFlushPatience{5000};
+/// For the last lines, which come from all nodes and through the head: each may stand still. In time
+/// that this process runs, and longer than a silent node takes to be lost: others have lines too.
+constexpr std::chrono::seconds kFlushPatience{15};
+/// For other threads that waited and were told, and have yet to leave. Each has run meanwhile.
+constexpr std::chrono::seconds kLeavePatience{60};
 
 /// A program's own standard error is where its user looks.
 void say(const std::string& line) { std::fprintf(stderr, "troupe: %s\n", line.c_str()); }
@@ -45,7 +49,8 @@ Driver::Driver(const DriverOptions& options)
       token_(options.token),
       is_private_(options.is_private),
       shows_output_(options.worker_output),
-      printer_(STDERR_FILENO, options.worker_names, options.is_private) {
+      printer_(STDERR_FILENO, options.worker_names, options.is_private),
+      flush_limit_(loop_.get_executor()) {
   self_->machine = os::machine_id();
   transport::ClientOptions client;
   client.self.role = wire::Role::DRIVER;
@@ -277,11 +282,12 @@ void Driver::flush_output() {
     if (process_->head().is_gone() || !head_->is_open())
       return flushed->complete(detail::Payload{});
     output_flushed_ = flushed;
+    flush_limit_.start(kFlushPatience, [flushed] { flushed->complete(detail::Payload{}); });
     transport::Outgoing request;
     request.root().setOutputFlush(process_->identity().job.value());
     head_->send(request);
   });
-  wait([&] { return flushed->ready(); }, deadline_after(kFlushPatience));
+  wait([&] { return flushed->ready(); }, std::nullopt);
   printer_.finish(kOutputPatience);
 }
 
@@ -296,6 +302,7 @@ Driver::~Driver() {
     flush_output();
     boost::asio::post(loop_, [this] {
       heartbeat_.stop();
+      flush_limit_.cancel();
       if (process_) {
         process_->peers().close();
         process_->end({.kind = Failure::Kind::Disconnected,
@@ -315,9 +322,10 @@ Driver::~Driver() {
   }
   // Other threads of the program that waited have been told; they must not find it gone while they
   // leave.
-  const auto patience = deadline_after(std::chrono::seconds(5));
-  while (process_ && process_->waiting_threads() != 0 && Clock::now() < *patience) {
+  os::RunningTime patience(kLeavePatience);
+  while (process_ && process_->waiting_threads() != 0 && !patience.is_over()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    patience.passed(std::chrono::milliseconds(1));
   }
   process_.reset();
 }

@@ -12,6 +12,7 @@
 #include "session/heartbeat.hpp"
 #include "session/output/output_printer.hpp"
 #include "session/process.hpp"
+#include "transport/silence_timer.hpp"
 #include "transport/socket/listeners.hpp"
 
 namespace troupe::runtime {
@@ -27,7 +28,9 @@ struct DriverOptions {
   /// Prints on stderr what its worker processes print.
   bool worker_output = false;
   bool worker_names = true;  ///< each line after the name of its process
-  std::chrono::milliseconds timeout{5000};
+  /// For a head to register it, in time that this process runs: a head that is gone closes the
+  /// connection.
+  std::chrono::milliseconds timeout{std::chrono::minutes{1}};
   std::chrono::milliseconds heartbeat{1000};
   /// A head that echoes no heartbeat is waited for so long: it may stand still, and go on.
   std::chrono::milliseconds head_silence{std::chrono::minutes{10}};
@@ -85,6 +88,7 @@ class Driver {
   const bool shows_output_;
   OutputPrinter printer_;
   detail::ObjectPtr output_flushed_;
+  transport::SilenceTimer flush_limit_;
   std::thread thread_;
 };
 

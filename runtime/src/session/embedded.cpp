@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -33,6 +32,7 @@
 #include "node/spawn/fork_check.hpp"
 #include "node/spawn/spawn.hpp"
 #include "node/spawn/zygote.hpp"
+#include "os/running_time.hpp"
 #include "os/unique_fd.hpp"
 #include "session/worker.hpp"
 #include "store/memory/spill.hpp"
@@ -44,9 +44,11 @@ namespace {
 using nlohmann::json;
 using os::UniqueFd;
 
-constexpr std::chrono::seconds kStartLimit{20};
-constexpr std::chrono::seconds kStopLimit{5};
-constexpr std::chrono::duration<int, std::milli> kEndLimit{500};
+// Each in time that this process runs. Nobody waits so long for a process that has ended: it has
+// closed its end of the socket, and its pidfd says so.
+constexpr std::chrono::seconds kStartLimit{60};
+constexpr std::chrono::seconds kStopLimit{10};
+constexpr std::chrono::seconds kEndLimit{10};
 constexpr auto kHost = "127.0.0.1";
 
 [[noreturn]] void refuse(std::string message) {
@@ -90,9 +92,8 @@ void say(int socket, const json& message) {
 }
 
 /// nullopt: nothing came in time, or the other end is gone.
-std::optional<json> hear(int socket, std::chrono::milliseconds timeout) {
-  pollfd wait{.fd = socket, .events = POLLIN, .revents = 0};
-  if (poll(&wait, 1, static_cast<int>(timeout.count())) <= 0) return std::nullopt;
+std::optional<json> hear(int socket) {
+  if (!os::wait_readable(socket, os::RunningTime(kStartLimit))) return std::nullopt;
   std::vector<char> text(64 << 10);
   const auto got = recv(socket, text.data(), text.size(), 0);
   if (got <= 0) return std::nullopt;
@@ -263,8 +264,7 @@ int end_child(pid_t child) {
   int status = 0;
   // It closes its end of the socket a moment before it has ended.
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
-  pollfd wait{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
-  poll(&wait, 1, kEndLimit.count());
+  os::wait_readable(pidfd.get(), os::RunningTime(kEndLimit));
   kill(child, SIGKILL);
   waitpid(child, &status, 0);
   return status;
@@ -315,7 +315,7 @@ Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& c
     if (child_ == 0) become_cluster(its.get(), driver, options);
   }
   its.reset();
-  auto answer = hear(mine.get(), kStartLimit);
+  auto answer = hear(mine.get());
   if (answer && answer->contains("socket")) {
     head_ = {.host = {}, .port = 0, .unix_name = answer->at("socket").get<std::string>()};
     token_ =
@@ -326,17 +326,13 @@ Embedded::Embedded(const InitOptions& options, const std::vector<std::string>& c
 }
 
 Embedded::~Embedded() {
-  const auto deadline = std::chrono::steady_clock::now() + kStopLimit;
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, child_, 0)));
-  pollfd wait{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-      deadline - std::chrono::steady_clock::now());
-  if (poll(&wait, 1, static_cast<int>(left.count())) != 1) kill(child_, SIGKILL);
+  if (!os::wait_readable(pidfd.get(), os::RunningTime(kStopLimit))) kill(child_, SIGKILL);
   waitpid(child_, nullptr, 0);
 }
 
 void serve_embedded(int control) {
-  auto options = hear(control, kStartLimit);
+  auto options = hear(control);
   if (!options) _exit(1);
   become_cluster(control, getppid(), from_json(*options));
 }

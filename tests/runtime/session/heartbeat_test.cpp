@@ -1,14 +1,24 @@
 #include "session/heartbeat.hpp"
 
 #include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <catch2/catch.hpp>
 
 #include "guard.hpp"
+#include "session/driver.hpp"
+#include "transport/handshake/handshake.hpp"
+#include "transport/handshake/proof.hpp"
 
 using namespace std::chrono_literals;
+using namespace troupe;
 using troupe::runtime::Heartbeat;
 
 namespace {
@@ -85,4 +95,49 @@ TEST_CASE("a head that echoes is not silent, not even to a process that stood st
   CHECK(scene.ends == 0);
   CHECK(scene.beats >= 16);
   scene.heartbeat.stop();
+}
+
+TEST_CASE("a program is registered by a head that takes seconds for it", "[session][heartbeat]") {
+  runtime::DriverOptions options;
+  options.head = {.host = {}, .port = 0, .unix_name = "troupe-test-" + transport::random_name()};
+  boost::asio::io_context loop{1};
+  boost::asio::steady_timer late(loop);
+  std::optional<std::weak_ptr<transport::Handshake>> handshake;
+  transport::ConnectionPtr driver;
+  const auto registers = [&](wire::Message::Reader message) {
+    if (!message.isRegister()) return;
+    late.expires_after(6s);
+    late.async_wait([&](const boost::system::error_code&) {
+      transport::Outgoing answer;
+      auto registered = answer.root().initRegistered();
+      registered.setJob(1);
+      registered.setProcess(1);
+      registered.setCluster("test");
+      driver->send(answer);
+    });
+  };
+  const auto listener = transport::Listener::abstract_unix(
+      loop, options.head.unix_name, [&](transport::Socket socket) {
+        transport::ServerOptions server;
+        server.cluster = "test";
+        server.refuse = [](const transport::Caller&) { return ""; };
+        server.key = [&](const transport::Caller&) { return options.token; };
+        handshake = transport::accept(
+            std::move(socket), server,
+            [&](transport::ConnectionPtr open, const transport::Accepted&) {
+              driver = std::move(open);
+              driver->hand_over({}, registers, [](const std::string&) {});
+            },
+            [](const transport::Denied&) {});
+      });
+  std::thread head([&] {
+    const auto work = boost::asio::make_work_guard(loop);
+    loop.run();
+  });
+  CHECK_NOTHROW(runtime::Driver(options));
+  boost::asio::post(loop, [&] {
+    if (driver) driver->close();
+    loop.stop();
+  });
+  head.join();
 }
