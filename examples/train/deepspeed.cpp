@@ -13,6 +13,7 @@
 
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/linear.h>
+#include <CLI/CLI.hpp>
 #include <troupe/train/deepspeed.hpp>
 #include <troupe/train/run.hpp>
 #include <troupe/troupe.hpp>
@@ -70,16 +71,19 @@ Trained fit(train::Context& ctx, const deepspeed::Config& config) {  // runs on 
 }
 // [/fit]
 
-bool is_json(const std::string& name) { return name.ends_with(".json"); }
-
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     auto cluster = troupe::init(argc, argv);
+    std::string file;
+    CLI::App app{"Trains as a configuration of DeepSpeed says."};
+    app.add_option("--address", "the head, HOST:PORT; without it a private cluster");
+    app.add_option("--token-file", "the cluster's secret");  // Both are read by troupe::init.
+    app.add_option("file", file, "configuration; without it the one of this program");
+    CLI11_PARSE(app, argc, argv);
     // [run]
-    const auto config =
-        argc > 1 && is_json(argv[1]) ? deepspeed::read(argv[1]) : deepspeed::parse(kConfiguration);
+    const auto config = file.empty() ? deepspeed::parse(kConfiguration) : deepspeed::read(file);
     auto result = train::run<fit>(config, {.workers = 2, .context = config.context()});
     // [/run]
     const auto& [steps, sizes, loss] = *result.value;

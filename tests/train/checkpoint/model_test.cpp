@@ -13,6 +13,8 @@
 #include <torch/optim/sgd.h>
 #include <troupe/train/context.hpp>
 
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/small_checkpoint.hpp"
 #include "support/catch.hpp"
 #include "support/forked_gang.hpp"
 #include "support/scratch.hpp"
@@ -368,6 +370,47 @@ TEST_CASE("a checkpoint of another optimizer is refused with its type, or the fi
                                                      OptimizerParamGroup(std::vector{made->bias})});
       }),
       Contains("it has 1 groups there, and 2 groups in this run"));
+}
+
+TEST_CASE("the state of an optimizer has to fit its parameters", "[train][checkpoint][model]") {
+  const Scratch scratch;
+  const auto optimizer_of = [](torch::nn::Linear& layer) {
+    return torch::optim::Adam(layer->parameters(), 0.1);
+  };
+  CHECK(alone(
+            [&](Context& ctx) {
+              auto layer = ctx.prepare(torch::nn::Linear(3, 2));
+              auto optimizer = ctx.prepare(optimizer_of(layer));
+              layer->forward(torch::ones({2, 3})).sum().backward();
+              optimizer.step();
+              ctx.checkpoint(layer, optimizer);
+            },
+            scratch.path()) == "");
+  const auto from = train::latest_checkpoint(scratch.path());
+  const auto whole = content_of(from / train::kManifestName);
+  const auto fault_after = [&](const std::function<void(train::SavedState&)>& change) {
+    auto manifest = train::parse_manifest(whole);
+    change(manifest.optimizers.at(0).groups.at(0).at(0));
+    write(from / train::kManifestName, train::print_manifest(manifest));
+    return alone(
+        [&](Context& ctx) {
+          auto layer = ctx.prepare(torch::nn::Linear(3, 2));
+          ctx.prepare(optimizer_of(layer));
+        },
+        {}, from);
+  };
+  CHECK(fault_after([](auto&) {}) == "");
+  CHECK_THAT(fault_after([](auto& state) {
+               auto& moment = state.tensors.at("exp_avg");
+               moment.shape = {1, 3};
+               moment.pieces.clear();
+             }),
+             Contains("is another one: exp_avg of 'weight' has the shape [1, 3] there, and the "
+                      "parameter [2, 3]"));
+  CHECK_THAT(fault_after([](auto& state) { state.tensors.erase("exp_avg_sq"); }),
+             Contains("is another one: 'weight' has made 1 steps there, and has no exp_avg_sq"));
+  CHECK_THAT(fault_after([](auto& state) { state.tensors.clear(); }),
+             Contains("is another one: 'weight' has made 1 steps there, and has no exp_avg"));
 }
 
 TEST_CASE("the best checkpoints of a run stay, and the last", "[train][checkpoint][model]") {

@@ -112,11 +112,10 @@ inline constexpr std::array<std::string_view, 41> kZeroWithoutEffect{
 };
 
 /// The same of `zero_optimization`.
-inline constexpr std::array<std::string_view, 4> kZeroOff{
-    "zenflow",
-    "zero_quantized_gradients",
-    "zero_quantized_nontrainable_weights",
-    "zero_quantized_weights",
+inline constexpr std::array<std::string_view, 6> kZeroOff{
+    "mics_hierarchical_params_gather", "zenflow",
+    "zero_quantized_gradients",        "zero_quantized_nontrainable_weights",
+    "zero_quantized_weights",          "zeropp_loco_param",
 };
 
 /// Of the blocks in it that offload.

@@ -39,8 +39,7 @@ void check_loss_scale(Block& block, const LossScaleOptions& scale) {
   }
 }
 
-MixedPrecision::Type dtype_of(Block& block) {
-  const auto name = block.text("dtype").value_or("bfloat16");
+MixedPrecision::Type dtype_of(const Block& block, const std::string& name) {
   for (const char* half : {"float16", "fp16", "half", "torch.float16", "torch.half"}) {
     if (name == half) return MixedPrecision::Type::Float16;
   }
@@ -82,7 +81,10 @@ void read_precision(Block& whole, Config& config) {
     block->finish();
   }
   if (auto block = whole.block("torch_autocast")) {
-    enable(*block, "torch_autocast", {.type = dtype_of(*block), .loss_scale = loss_scale});
+    const bool is_enabled = block->flag("enabled").value_or(false);
+    const auto name = block->text("dtype").value_or("bfloat16");  // any one where it is off
+    if (is_enabled)
+      enable(*block, "torch_autocast", {.type = dtype_of(*block, name), .loss_scale = loss_scale});
     block->have_no_effect({{"lower_precision_safe_modules"}});
     block->finish();
   }

@@ -124,6 +124,25 @@ at::Tensor state_like(const at::Tensor& parameter, const at::Tensor& values) {
                                           number, in_words(checkpoint), why));
 }
 
+/// Why a state that was saved is none of its parameter; empty: it may be. Of the optimizers whose
+/// state is saved by its tensors Adam and AdamW alone count steps.
+std::string why_no_state(const SavedState& state) {
+  const auto parameter = config::printable(state.parameter);
+  for (const auto& [name, tensor] : state.tensors) {
+    if (tensor.shape != state.shape) {
+      return fmt::format("{} of '{}' has the shape [{}] there, and the parameter [{}]",
+                         config::printable(name), parameter, fmt::join(tensor.shape, ", "),
+                         fmt::join(state.shape, ", "));
+    }
+  }
+  for (const char* moment : {"exp_avg", "exp_avg_sq"}) {
+    if (state.steps > 0 && !state.tensors.contains(moment))
+      return fmt::format("'{}' has made {} steps there, and has no {}", parameter, state.steps,
+                         moment);
+  }
+  return "";
+}
+
 }  // namespace
 
 at::Tensor read_tensor(SavedFiles& files, const SavedTensor& tensor) {
@@ -205,6 +224,8 @@ void Restoring::check_parameters(const torch::optim::Optimizer& optimizer, std::
       };
       const auto shape = params[p].sizes().vec();
       if (there.shape != shape) differs(shaped(there.shape), shaped(shape));
+      if (const auto why = why_no_state(there); !why.empty())
+        other_optimizer(checkpoint_, number, why);
     }
   }
 }
