@@ -31,13 +31,15 @@ std::chrono::milliseconds milliseconds(double seconds) {
 template <class T>
 bool await(const std::vector<Ref<T>>& answers, const std::function<int()>& end_now,
            std::chrono::seconds patience = kHostAnswer) {
-  const auto deadline = GangRun::Clock::now() + patience;
+  os::RunningTime left(patience);
   for (;;) {
-    const auto found = wait(answers, answers.size(), kPollEnd);
+    Waited<Ref<T>> found;
+    left.pass(
+        [&](std::chrono::milliseconds slice) { found = wait(answers, answers.size(), slice); });
     for (const auto& answer : found.ready) answer.get();  // throws what it failed with
     if (found.unready.empty()) return true;
     if (end_now() > 0) return false;
-    if (GangRun::Clock::now() < deadline) continue;
+    if (!left.is_over()) continue;
     raise({.kind = Failure::Kind::TimedOut,
            .message = fmt::format("a node has not begun to start its programs within {} s: `troupe "
                                   "status` shows whether it is there",
@@ -79,13 +81,15 @@ bool GangRun::run(const Shipment& shipment, const std::string& run_id, int resta
   started();
   int ended = 0;
   while (!attempt_->is_over()) {
+    const auto begun = Clock::now();
     look(kPollEnd);
+    if (ending_) ending_->passed(Clock::now() - begun);
     const int end = std::max(unheard_ ? 1 : 0, end_now());
     if (end > 0) attempt_->interrupt();
-    if (attempt_->is_stopping() && (!stopped_at_ || end > ended))
+    if (attempt_->is_stopping() && (!ending_ || end > ended))
       stop(end > 1 ? std::chrono::milliseconds(0) : milliseconds(options_.grace_s));
     ended = end;
-    if (stopped_at_ && Clock::now() - *stopped_at_ > milliseconds(options_.grace_s) + kPatience) {
+    if (ending_ && ending_->is_over()) {
       for (std::size_t host = 0; host < hosts_.size(); ++host) {
         if (!hosts_[host].over) on_lost(host, "its host did not say that it has ended");
       }
@@ -228,7 +232,7 @@ void GangRun::on_lost(std::size_t host, const std::string& why) {
 }
 
 void GangRun::stop(std::chrono::milliseconds grace) {
-  stopped_at_ = Clock::now();
+  ending_.emplace(grace + kPatience);
   for (std::size_t host = 0; host < hosts_.size(); ++host) {
     if (!hosts_[host].over)
       gang_.rank(host).call<&RankHost::stop>(static_cast<std::uint32_t>(grace.count()));

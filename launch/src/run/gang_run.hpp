@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "os/running_time.hpp"
 #include "plan/plan.hpp"
 #include "run/attempt.hpp"
 #include "run/launch.hpp"
@@ -78,8 +79,8 @@ class GangRun {
   GangPlan plan_;
   std::optional<Attempt> attempt_;
   std::vector<Host> hosts_;
-  std::optional<Clock::time_point> stopped_at_;
-  bool unheard_ = false;  // what is printed cannot be written
+  std::optional<os::RunningTime> ending_;  // since the hosts were told to stop: what they have left
+  bool unheard_ = false;                   // what is printed cannot be written
   std::optional<std::string> result_;
   std::string why_no_result_;
 };

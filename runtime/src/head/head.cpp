@@ -13,12 +13,13 @@
 #include "head/output/log_query.hpp"
 #include "head/output/log_requests.hpp"
 #include "head/output/output_relay.hpp"
+#include "transport/silence_timer.hpp"
 #include "transport/socket/acceptor.hpp"
 
 namespace troupe::head {
 namespace {
 
-constexpr std::chrono::seconds kStopPatience{3};
+constexpr std::chrono::seconds kStopPatience{3};  // with the nodes, in time that the head runs
 
 std::function<void(const std::string&)> or_silent(std::function<void(const std::string&)> log) {
   return log ? std::move(log) : [](const std::string&) {};
@@ -45,7 +46,8 @@ struct Head::Impl {
   std::function<void()> stop_asked = [] {};
   std::function<void()> last_driver_gone = [] {};
   std::function<void()> stopped;
-  std::chrono::steady_clock::time_point stop_until;
+  transport::SilenceTimer stop_limit;
+  bool nodes_are_late = false;
 
   Impl(boost::asio::io_context& io, HeadOptions given)
       : loop(io),
@@ -56,7 +58,8 @@ struct Head::Impl {
         control(io, identity, routes, {options.node_silence, options.driver_silence}, options.token,
                 log, {.rejoin_patience = options.rejoin_patience}),
         acceptor(io, "", {}, log),
-        timer(io) {
+        timer(io),
+        stop_limit(io.get_executor()) {
     tick();
   }
 
@@ -284,7 +287,10 @@ struct Head::Impl {
 
   void stop(const std::string& why, std::function<void()> done) {
     stopped = std::move(done);
-    stop_until = std::chrono::steady_clock::now() + kStopPatience;
+    stop_limit.start(kStopPatience, [this] {
+      nodes_are_late = true;
+      finish_stopping();
+    });
     listener.reset();
     routes.shutdown(why);
     finish_stopping();
@@ -292,7 +298,7 @@ struct Head::Impl {
 
   void finish_stopping() {
     if (!stopped) return;
-    if (!routes.nodes().empty() && std::chrono::steady_clock::now() < stop_until) return;
+    if (!routes.nodes().empty() && !nodes_are_late) return;
     if (auto done = std::exchange(stopped, [] {})) done();
   }
 };

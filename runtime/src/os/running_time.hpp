@@ -8,9 +8,9 @@
 namespace troupe::os {
 
 /// How much of a deadline is left, of which only time counts that this process itself runs: who
-/// waits for others does so in slices, and a slice that takes longer, as this process stood still (a
-/// machine that is suspended or shared, a stopped or starved process), counts as one. A value. On
-/// an asio loop there is transport::SilenceTimer.
+/// waits for others does so in slices, and a slice that takes longer, as this process stood still
+/// (a machine that is suspended or shared, a stopped or starved process), counts as one. A value.
+/// On an asio loop there is transport::SilenceTimer.
 class RunningTime {
  public:
   using Duration = std::chrono::steady_clock::duration;
@@ -22,6 +22,13 @@ class RunningTime {
   Duration slice() const { return std::min<Duration>(left_, kSlice); }
   /// A wait for a slice has taken so long.
   void passed(Duration time) { left_ -= std::min(time, slice()); }
+  /// Waits by `wait`, which is given a slice and may end before.
+  template <class Wait>
+  void pass(Wait&& wait) {
+    const auto begun = std::chrono::steady_clock::now();
+    wait(std::chrono::ceil<std::chrono::milliseconds>(slice()));
+    passed(std::chrono::steady_clock::now() - begun);
+  }
   bool is_over() const { return left_ <= Duration::zero(); }
 
  private:
@@ -33,11 +40,12 @@ class RunningTime {
 inline bool wait_readable(int fd, RunningTime time) {
   pollfd wait{.fd = fd, .events = POLLIN, .revents = 0};
   for (;;) {
-    const auto begun = std::chrono::steady_clock::now();
-    const auto slice = std::chrono::ceil<std::chrono::milliseconds>(time.slice());
-    if (::poll(&wait, 1, static_cast<int>(slice.count())) > 0) return true;
-    if (time.is_over()) return false;  // looked at once more: what was late may be there
-    time.passed(std::chrono::steady_clock::now() - begun);
+    const bool was_over = time.is_over();  // looked at once more: what was late may be there
+    bool can_be_read = false;
+    time.pass([&](std::chrono::milliseconds slice) {
+      can_be_read = ::poll(&wait, 1, static_cast<int>(slice.count())) > 0;
+    });
+    if (can_be_read || was_over) return can_be_read;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "config/token.hpp"
 #include "objects/blocking.hpp"
 #include "objects/stored.hpp"
+#include "os/running_time.hpp"
 #include "session/awaited.hpp"
 #include "session/gang_share.hpp"
 #include "session/process.hpp"
@@ -312,7 +313,8 @@ std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,
 
 namespace {
 
-/// How much longer the failure of the rank that broke a gang may take than those of the others.
+/// How much longer the failure of the rank that broke a gang may take than those of the others, in
+/// time that this process runs.
 constexpr std::chrono::milliseconds kForTheCause{2'000};
 
 bool has_failed(const ObjectPtr& object) {
@@ -335,9 +337,13 @@ std::size_t cause_of(std::span<const ObjectPtr> objects, std::size_t failed) {
     if (found != objects.end()) cause = static_cast<std::size_t>(found - objects.begin());
     return cause != failed || all_ready;
   };
-  if (!all_told()) {
-    wait_until(objects, objects.size(), runtime::deadline_after(kForTheCause), CpuMeanwhile::Kept,
-               all_told);
+  if (all_told()) return cause;
+  const Process::Waiting waiting(Process::current());  // in one piece, which ~Driver waits for
+  for (os::RunningTime time(kForTheCause); !all_told() && !time.is_over();) {
+    time.pass([&](std::chrono::milliseconds slice) {
+      wait_until(objects, objects.size(), runtime::deadline_after(slice), CpuMeanwhile::Kept,
+                 all_told);
+    });
   }
   return cause;
 }

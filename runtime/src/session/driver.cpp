@@ -20,8 +20,8 @@ namespace {
 
 /// At the end, for what worker processes have printed to come and to be printed.
 constexpr std::chrono::milliseconds kOutputPatience{1000};
-/// For the last lines, which come from all nodes and through the head: each may stand still. In time
-/// that this process runs, and longer than a silent node takes to be lost: others have lines too.
+/// For the last lines, which come from all nodes and through the head: each may stand still. In
+/// time that this process runs, and longer than a silent node takes to be lost: others have lines.
 constexpr std::chrono::seconds kFlushPatience{15};
 /// For other threads that waited and were told, and have yet to leave. Each has run meanwhile.
 constexpr std::chrono::seconds kLeavePatience{60};
@@ -266,7 +266,12 @@ detail::ObjectPtr Driver::ask(std::string question) {
 
 std::string Driver::status_json(std::chrono::milliseconds timeout) {
   const auto status = ask(R"({"do": "status"})");
-  if (!wait([&] { return status->ready(); }, deadline_after(timeout))) {
+  for (os::RunningTime time(timeout); !status->ready() && !time.is_over();) {
+    time.pass([&](std::chrono::milliseconds slice) {
+      wait([&] { return status->ready(); }, deadline_after(slice));
+    });
+  }
+  if (!status->ready()) {
     raise({.kind = Failure::Kind::TimedOut,
            .message = fmt::format("the head did not answer within {} ms", timeout.count())});
   }

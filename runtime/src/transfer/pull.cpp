@@ -8,6 +8,7 @@
 #include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <kj/exception.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "store/codec.hpp"
@@ -45,7 +46,9 @@ Pull::Pull(boost::asio::io_context& loop, Wanted wanted, std::span<std::byte> in
       on_progress_(std::move(on_progress)),
       on_done_(std::move(on_done)),
       pause_(loop),
-      deadline_(loop) {}
+      silence_(loop.get_executor()),
+      stall_(loop.get_executor()),
+      out_of_reach_(loop.get_executor()) {}
 
 void Pull::start() {
   if (done_) return;
@@ -57,6 +60,7 @@ void Pull::cancel() {
   done_ = true;
   hang_up();
   pause_.cancel();
+  out_of_reach_.cancel();
   on_progress_ = nullptr;
   on_done_ = nullptr;
 }
@@ -70,7 +74,8 @@ void Pull::finish(std::optional<store::Refusal> refusal) {
 /// Whatever is still under way for the connection is late from now on.
 void Pull::hang_up() {
   ++attempt_;
-  deadline_.cancel();
+  silence_.cancel();
+  stall_.cancel();
   socket_.reset();
   reader_.reset();
 }
@@ -116,8 +121,8 @@ void Pull::connected(const transport::ConnectionPtr& connection) {
     return failed(Kind::Stopped,
                   "this machine cannot watch another socket: " + not_watched.message());
   reader_.emplace(into_, verified_, wanted_.warm);
-  heard_ = waits_since_ = Clock::now();
-  watch();
+  expect_a_byte();
+  expect_bytes_of_object();
   wait_to_read();
 }
 
@@ -140,14 +145,17 @@ void Pull::watch_origin() {
 }
 
 bool Pull::may_come_back() {
-  const auto now = Clock::now();
-  if (!unreachable_since_) unreachable_since_ = now;
-  return now - *unreachable_since_ < options_.unreachable;
+  if (!std::exchange(is_out_of_reach_, true)) {
+    out_of_reach_.start(options_.unreachable,
+                        [self = shared_from_this()] { self->is_for_long_ = true; });
+  }
+  return !is_for_long_;
 }
 
 void Pull::within_reach() {
   unreached_ = 0;
-  unreachable_since_.reset();
+  is_out_of_reach_ = is_for_long_ = false;
+  out_of_reach_.cancel();
 }
 
 void Pull::ended() {
@@ -172,7 +180,8 @@ void Pull::wait_to_read() {
 }
 
 void Pull::read_turn() {
-  for (std::size_t turn = 0; turn < kTurnBytes;) {
+  std::size_t turn = 0;
+  while (turn < kTurnBytes) {
     const auto space = reader_->space();
     const auto got = ::recv(socket_->native_handle(), space.data(), space.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
@@ -181,12 +190,12 @@ void Pull::read_turn() {
       const auto why = got == 0 ? "closed" : "broke: " + std::generic_category().message(errno);
       return failed(Kind::Stopped, fmt::format("the connection was {}", why));
     }
-    heard_ = Clock::now();
     turn += static_cast<std::size_t>(got);
     const auto attempt = attempt_;
     took(reader_->filled(static_cast<std::size_t>(got)));
     if (attempt != attempt_) return;
   }
+  if (turn > 0) expect_a_byte();
   wait_to_read();
 }
 
@@ -196,7 +205,8 @@ void Pull::took(ChunkReader::Result result) {
       return;
     case ChunkReader::Result::Chunk:
       verified_ = reader_->verified();
-      progressed_ = waits_since_ = heard_;
+      progressed_ = Clock::now();
+      expect_bytes_of_object();
       if (on_progress_) on_progress_(verified_);
       if (reader_ && reader_->is_complete()) finish(std::nullopt);
       return;
@@ -275,20 +285,24 @@ void Pull::try_again(std::chrono::milliseconds pause) {
   });
 }
 
-void Pull::watch() {
-  deadline_.expires_at(std::min(heard_ + options_.silence, waits_since_ + options_.stall));
-  deadline_.async_wait([self = shared_from_this(), attempt = attempt_](error_code error) {
-    if (error || self->attempt_ != attempt) return;
-    const auto now = Clock::now();
-    if (now - self->heard_ >= self->options_.silence) {
-      return self->failed(Kind::TimedOut,
-                          fmt::format("nothing came for {} ms", self->options_.silence.count()));
+void Pull::expect_a_byte() {
+  silence_.start(options_.silence, [self = shared_from_this()] {
+    // Fewer bytes than wait_to_read() waits for are read all the same.
+    int unread = 0, one = 1;
+    const int socket = self->socket_->native_handle();
+    if (::ioctl(socket, FIONREAD, &unread) == 0 && unread > 0) {
+      ::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);
+      return self->expect_a_byte();
     }
-    if (now - self->waits_since_ >= self->options_.stall) {
-      return self->failed(Kind::TimedOut,
-                          fmt::format("it said to wait for {} ms", self->options_.stall.count()));
-    }
-    self->watch();
+    self->failed(Kind::TimedOut,
+                 fmt::format("nothing came for {} ms", self->options_.silence.count()));
+  });
+}
+
+void Pull::expect_bytes_of_object() {
+  stall_.start(options_.stall, [self = shared_from_this()] {
+    self->failed(Kind::TimedOut,
+                 fmt::format("it said to wait for {} ms", self->options_.stall.count()));
   });
 }
 

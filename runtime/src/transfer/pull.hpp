@@ -16,6 +16,7 @@
 #include "store/types.hpp"
 #include "transfer/chunks.hpp"
 #include "transport/handshake/handshake.hpp"
+#include "transport/silence_timer.hpp"
 
 namespace troupe::transfer {
 
@@ -28,14 +29,16 @@ struct PullOptions {
   /// This node, to which others may be sent on; none: they may not.
   store::NodeAddress receiver = {};
   std::chrono::milliseconds connect{2'000};
-  std::chrono::milliseconds silence{10'000};  ///< without a byte the connection is taken for broken
-  /// Without a byte of the object, though the other side says to wait.
+  /// Without a byte the connection is taken for broken, in time that this process runs.
+  std::chrono::milliseconds silence{10'000};
+  /// Without a byte of the object, though the other side says to wait. So measured, too.
   std::chrono::milliseconds stall{60'000};
   /// Before the first further try; twice as long before each one after it.
   std::chrono::milliseconds pause{100};
   int retries = 3;  ///< of the node where it was written
-  /// How long that node may be out of reach: a link that is cut for a moment loses nothing. Longer
-  /// than it takes the head to call a node lost, which ended() says sooner.
+  /// How long that node may be out of reach, in time that this process runs: a link that is cut for
+  /// a moment loses nothing. Longer than it takes the head to call a node lost, which ended() says
+  /// sooner.
   std::chrono::milliseconds unreachable{30'000};
   std::chrono::milliseconds longest_pause{1'000};  ///< between tries meanwhile
   /// The node cannot be reached: is to call ended() once the head says that it is lost. Once for
@@ -104,7 +107,8 @@ class Pull : public std::enable_shared_from_this<Pull> {
   void within_reach();
   void finish_without_origin();
   void try_again(std::chrono::milliseconds pause);
-  void watch();
+  void expect_a_byte();
+  void expect_bytes_of_object();
   void hang_up();
   void finish(std::optional<store::Refusal> refusal);
   bool asks_origin() const { return asked_.node == wanted_.at.node; }
@@ -116,7 +120,8 @@ class Pull : public std::enable_shared_from_this<Pull> {
   const PullOptions options_;
   OnProgress on_progress_;
   OnDone on_done_;
-  boost::asio::steady_timer pause_, deadline_;
+  boost::asio::steady_timer pause_;
+  transport::SilenceTimer silence_, stall_;  // of this connection
   std::optional<transport::Socket> socket_;  // while it receives
   std::optional<ChunkReader> reader_;
   store::NodeAddress asked_;
@@ -126,13 +131,12 @@ class Pull : public std::enable_shared_from_this<Pull> {
   int failures_ = 0;           // of the origin
   int hops_ = 0;               // since the origin
   int unreached_ = 0;          // tries in a row in which the origin was out of reach
-  std::optional<Clock::time_point> unreachable_since_;
-  bool watched_ = false;           // the origin's end is heard of
-  bool origin_gone_ = false;       // it has ended
-  int returns_ = 0;                // to the origin
-  Clock::time_point heard_;        // a byte
-  Clock::time_point waits_since_;  // for bytes of the object, on this connection
-  Clock::time_point progressed_;   // bytes of the object were verified, on any
+  transport::SilenceTimer out_of_reach_;  // runs since the first of them
+  bool is_out_of_reach_ = false, is_for_long_ = false;
+  bool watched_ = false;          // the origin's end is heard of
+  bool origin_gone_ = false;      // it has ended
+  int returns_ = 0;               // to the origin
+  Clock::time_point progressed_;  // bytes of the object were verified, on any connection
   bool done_ = false;
 };
 

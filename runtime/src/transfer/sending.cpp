@@ -34,6 +34,7 @@ Sending::Sending(boost::asio::io_context& loop, os::UniqueFd socket, std::uint64
       options_(options),
       on_ended_(std::move(on_ended)),
       timer_(loop),
+      silence_(loop.get_executor()),
       offset_(from) {}
 
 void Sending::start() {
@@ -41,7 +42,8 @@ void Sending::start() {
   if (not_watched_) return end(false);
   moved_ = Clock::now();
   wait_to_read();
-  watch();
+  keep_alive();
+  expect_to_be_taken();
 }
 
 void Sending::serve(Source source, std::uint64_t available) {
@@ -74,6 +76,7 @@ void Sending::end(bool complete) {
   error_code ignored;
   socket_.close(ignored);
   timer_.cancel();
+  silence_.cancel();
   source_.reset();
   const auto on_ended = std::exchange(on_ended_, nullptr);
   on_ended(complete);
@@ -138,6 +141,7 @@ bool Sending::write_some(std::size_t& turn) {
 
 void Sending::turn() {
   if (ended_ || waits_to_write_ || hung_up_) return;
+  expect_to_be_taken();
   for (std::size_t turn = 0; !is_sent() || prepare_next();) {
     if (turn >= kSendTurnBytes) return wait_to_write();
     if (!write_some(turn)) return;
@@ -165,21 +169,27 @@ void Sending::wait_to_read() {
   });
 }
 
-void Sending::watch() {
-  timer_.expires_after(std::min(options_.keep_alive, options_.silence));
+/// By the clock: the receiver counts its own time.
+void Sending::keep_alive() {
+  timer_.expires_after(options_.keep_alive);
   timer_.async_wait([self = shared_from_this()](error_code error) {
     if (error || self->ended_) return;
-    const auto idle = Clock::now() - self->moved_;
-    const bool is_waiting = self->is_sent() && !self->hung_up_;
-    if (!is_waiting && idle >= self->options_.silence) return self->end(false);
-    if (is_waiting && idle >= self->options_.keep_alive) {
+    if (self->waits() && Clock::now() - self->moved_ >= self->options_.keep_alive) {
       transport::Outgoing message;
       message.root().setTransferWait();
       self->head_ = frame_of(std::move(message));
       self->head_sent_ = 0;
       self->turn();
     }
-    if (!self->ended_) self->watch();
+    if (!self->ended_) self->keep_alive();
+  });
+}
+
+/// From now on.
+void Sending::expect_to_be_taken() {
+  silence_.start(options_.silence, [self = shared_from_this()] {
+    if (!self->waits()) return self->end(false);
+    self->expect_to_be_taken();
   });
 }
 

@@ -15,6 +15,7 @@
 #include "os/unique_fd.hpp"
 #include "store/service/remote_store_client.hpp"
 #include "transport/connection.hpp"
+#include "transport/silence_timer.hpp"
 
 namespace troupe::transfer {
 
@@ -33,7 +34,8 @@ struct Source {
 struct SendingOptions {
   /// The receiver is told to wait, where nothing else is sent.
   std::chrono::milliseconds keep_alive{2'000};
-  /// Of a receiver that takes nothing, or does not hang up at the end.
+  /// Of a receiver that takes nothing, or does not hang up at the end, in time that this process
+  /// runs.
   std::chrono::milliseconds silence{10'000};
 };
 
@@ -65,9 +67,12 @@ class Sending : public std::enable_shared_from_this<Sending> {
   void turn();
   bool write_some(std::size_t& turn);
   bool prepare_next();
-  void watch();
+  void keep_alive();
+  void expect_to_be_taken();
   void end(bool complete);
   bool is_sent() const { return head_sent_ == head_.size() && chunk_left_ == 0; }
+  /// For bytes of the object, of which none can be sent now.
+  bool waits() const { return is_sent() && !hung_up_; }
 
   boost::asio::io_context& loop_;
   boost::system::error_code not_watched_;
@@ -75,6 +80,7 @@ class Sending : public std::enable_shared_from_this<Sending> {
   const SendingOptions options_;
   OnEnded on_ended_;
   boost::asio::steady_timer timer_;
+  transport::SilenceTimer silence_;
   std::optional<Source> source_;
   std::uint64_t offset_;  // of the next byte that is in no chunk yet
   std::uint64_t available_ = 0;

@@ -263,6 +263,21 @@ TEST_CASE("who cannot be reached for long is told of again and again, and what w
   CHECK(pair.second.arrived == std::vector<std::string>{"a borrow", "skip"});
 }
 
+TEST_CASE("the time that a process stands still is not counted to those whom it cannot reach",
+          "[runtime][calls][link][silence]") {
+  Pair pair(1, [](std::mt19937&) { return std::size_t{0}; });
+  pair.first.callbacks.patience = 1s;
+  pair.first.send("a request", 1);
+  pair.first.link->reach(Pair::somewhere());
+  REQUIRE(pair.loop.until([&] { return pair.first.broken > 0; }));
+  boost::asio::post(pair.loop.context, [&] {
+    std::this_thread::sleep_for(2s);
+    pair.bytes_of_next_connection = [] { return std::size_t{1} << 20; };
+  });
+  CHECK(pair.loop.until([&] { return pair.second.arrived.size() == 1; }));
+  CHECK(pair.first.unreachable == 0);
+}
+
 namespace {
 
 /// A link whose other end takes bytes only when told to.

@@ -1,6 +1,8 @@
 #include <thread>
 
+#include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,36 +62,84 @@ std::string chunk(std::uint64_t offset, std::uint64_t bytes) {
   return std::string(header.data(), header.size()) + std::string(bytes, '\0');
 }
 
-/// A node in a process of its own, with one object.
-class NodeProcess {
+/// What a process of its own does, which can be stopped and killed.
+class OtherProcess {
  public:
-  explicit NodeProcess(std::uint64_t bytes) {
-    int line[2];
-    REQUIRE(::pipe(line) == 0);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      Node node(1_node);
-      node.attach(10_process);
-      node.put(10_process, bytes);
-      const auto port = node.address().port;
-      if (::write(line[1], &port, sizeof port) != sizeof port) ::_exit(1);
-      for (;;) ::pause();
+  explicit OtherProcess(const std::function<void()>& body) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    try {
+      body();
+    } catch (...) {  // a test's REQUIRE too, after which the next test would run here
+      ::_exit(1);
     }
-    REQUIRE(::read(line[0], &address.port, sizeof address.port) == sizeof address.port);
-    ::close(line[0]);
-    ::close(line[1]);
+    ::_exit(0);
   }
-  ~NodeProcess() { kill(); }
+  OtherProcess(const OtherProcess&) = delete;
+  OtherProcess& operator=(const OtherProcess&) = delete;
+  ~OtherProcess() { kill(); }
   void kill() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
     pid_ = 0;
   }
+  void stand_still(std::chrono::milliseconds time) {
+    ::kill(pid_, SIGSTOP);
+    std::this_thread::sleep_for(time);
+    ::kill(pid_, SIGCONT);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+/// Numbers from one process to another.
+class Pipe {
+ public:
+  Pipe() { REQUIRE(::pipe(ends_) == 0); }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() {
+    ::close(ends_[0]);
+    ::close(ends_[1]);
+  }
+  void write(std::uint16_t number) const {
+    if (::write(ends_[1], &number, sizeof number) != sizeof number) ::_exit(1);
+  }
+  /// 0: none has come.
+  std::uint16_t read() const {
+    pollfd ready{.fd = ends_[0], .events = POLLIN, .revents = 0};
+    if (::poll(&ready, 1, std::chrono::milliseconds(3 * kGuard).count()) != 1) return 0;
+    std::uint16_t number = 0;
+    return ::read(ends_[0], &number, sizeof number) == sizeof number ? number : 0;
+  }
+
+ private:
+  int ends_[2];
+};
+
+/// A node in a process of its own, with one object.
+class NodeProcess {
+ public:
+  explicit NodeProcess(std::uint64_t bytes, const NodeOptions& options = {})
+      : process_([&] {
+          Node node(1_node, options);
+          node.attach(10_process);
+          node.put(10_process, bytes);
+          line_.write(node.address().port);
+          for (;;) ::pause();
+        }) {
+    address.port = line_.read();
+    REQUIRE(address.port != 0);
+  }
+  void kill() { process_.kill(); }
+  void stand_still(std::chrono::milliseconds time) { process_.stand_still(time); }
   NodeAddress address{.node = 1_node, .host = "127.0.0.1", .port = 0};
 
  private:
-  pid_t pid_ = 0;
+  Pipe line_;
+  OtherProcess process_;
 };
 
 }  // namespace
@@ -254,6 +304,56 @@ TEST_CASE("a receiver that takes nothing does not hold the object for ever",
     return ::ioctl(lazy.get(), FIONREAD, &came) == 0 && came > 64 << 10;
   }));
   CHECK(is_at_rest(origin, before));
+}
+
+TEST_CASE("while a node stands still its receivers are not silent",
+          "[transfer][failure][silence]") {
+  NodeProcess origin(64 * kMiB, impatient(2s));
+  Node here(2_node, patient());
+  here.attach(20_process);
+  std::once_flag once;
+  // Takes nothing until the socket is full and while the node stands still, and goes on with it.
+  const Proxy proxy(origin.address, [&](int, std::uint64_t offset, std::span<char>) {
+    if (offset > 4 * kMiB) {
+      std::call_once(once, [&] {
+        std::this_thread::sleep_for(200ms);
+        origin.stand_still(5s);
+      });
+    }
+    return true;
+  });
+  const ObjectId object{10_process, 1};
+  CHECK(here.has(20_process, here.get(20_process, object, 64 * kMiB, proxy.address()), object));
+  CHECK(proxy.connections() == 1);
+}
+
+TEST_CASE("while a node stands still nobody is silent to it", "[transfer][failure][silence]") {
+  const Pipe port, has_it;
+  OtherProcess receiver([&] {
+    Node here(2_node, impatient(2s));
+    here.attach(20_process);
+    const ObjectId object{10_process, 1};
+    const NodeAddress proxy{.node = 1_node, .host = "127.0.0.1", .port = port.read()};
+    has_it.write(here.has(20_process, here.get(20_process, object, 64 * kMiB, proxy), object));
+    for (;;) ::pause();
+  });
+  Node origin(1_node, patient());
+  origin.attach(10_process);
+  origin.put(10_process, 64 * kMiB);
+  std::once_flag once;
+  // Nothing comes meanwhile, and more as soon as it goes on.
+  const Proxy proxy(origin.address(), [&](int, std::uint64_t offset, std::span<char>) {
+    if (offset > 4 * kMiB) {
+      std::call_once(once, [&] {
+        std::this_thread::sleep_for(200ms);
+        receiver.stand_still(5s);
+      });
+    }
+    return true;
+  });
+  port.write(proxy.address().port);
+  CHECK(has_it.read() == 1);
+  CHECK(proxy.connections() == 1);
 }
 
 TEST_CASE("who asks for what cannot be is refused, and the node lives", "[transfer][failure]") {

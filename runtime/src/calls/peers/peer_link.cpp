@@ -10,7 +10,11 @@
 namespace troupe::runtime {
 
 PeerLink::PeerLink(ProcessId process, const Callbacks& callbacks)
-    : process_(process), callbacks_(callbacks), retry_(callbacks.loop), writing_(callbacks.loop) {}
+    : process_(process),
+      callbacks_(callbacks),
+      broken_(callbacks.loop.get_executor()),
+      retry_(callbacks.loop),
+      writing_(callbacks.loop.get_executor()) {}
 
 // ---- connections --------------------------------------------------------------------------------
 
@@ -59,7 +63,9 @@ void PeerLink::adopt(const transport::ConnectionPtr& connection) {
 
 void PeerLink::use(transport::ConnectionPtr connection) {
   retry_.cancel();
-  broken_since_.reset();
+  is_broken_ = false;
+  broken_.cancel();
+  told_.reset();
   through_ = std::move(connection);
   opened_at_ = Clock::now();
   progressed_ = false;
@@ -105,8 +111,12 @@ void PeerLink::count_in_vain(const std::string& why) {
 }
 
 void PeerLink::broke(const std::string& why) {
-  if (!broken_since_) broken_since_ = Clock::now();
   why_ = why;
+  if (!std::exchange(is_broken_, true)) {
+    broken_.start(callbacks_.patience, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->tell_unreachable();
+    });
+  }
   pause();
   callbacks_.on_broken(process_, why);
 }
@@ -121,12 +131,17 @@ void PeerLink::pause() {
   });
 }
 
+void PeerLink::tell_unreachable() {
+  told_ = Clock::now();
+  callbacks_.on_unreachable(process_, why_);
+}
+
 void PeerLink::try_again() {
   if (through_ || stopped_) return;
   const auto self = shared_from_this();
-  if (Clock::now() - *broken_since_ >= callbacks_.patience) {
-    broken_since_ = Clock::now();
-    callbacks_.on_unreachable(process_, why_);
+  // Out of reach for long already: from then on by the clock, without a timer that runs.
+  if (told_ && Clock::now() - *told_ >= callbacks_.patience) {
+    tell_unreachable();
     if (stopped_) return;
   }
   if (address_) return dial();
@@ -137,6 +152,7 @@ void PeerLink::try_again() {
 void PeerLink::stop() {
   stopped_ = true;
   retry_.cancel();
+  broken_.cancel();
   release_writer();
 }
 
@@ -176,10 +192,8 @@ void PeerLink::write_out(std::function<void()> done) {
   through_->when_written([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->release_writer();
   });
-  writing_.expires_after(callbacks_.write_patience);
-  writing_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
-    const auto self = weak.lock();
-    if (self && !error) self->give_up_writing();
+  writing_.start(callbacks_.write_patience, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->give_up_writing();
   });
 }
 

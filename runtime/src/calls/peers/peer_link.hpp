@@ -15,6 +15,7 @@
 
 #include "calls/peers/peer_stream.hpp"
 #include "ids/address.hpp"
+#include "transport/silence_timer.hpp"
 
 namespace troupe::runtime {
 
@@ -32,12 +33,13 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   /// other process again.
   static constexpr std::chrono::milliseconds kFirstPause{50};
   static constexpr std::chrono::milliseconds kLongestPause{2000};
-  /// How long calls wait for a process that lives and cannot be reached.
+  /// How long calls wait for a process that lives and cannot be reached, in time that this one
+  /// runs.
   static constexpr std::chrono::seconds kPatience{20};
   /// Connections in a row that broke before the first message had arrived, after which that message
   /// is given up.
   static constexpr int kMostInVain = 8;
-  /// How long write_out() waits.
+  /// How long write_out() waits, in time that this process runs.
   static constexpr std::chrono::seconds kWritePatience{10};
 
   using Opened = std::function<void(transport::ConnectionPtr)>;
@@ -124,6 +126,7 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   void broke(const std::string& why);
   void pause();
   void try_again();
+  void tell_unreachable();
 
   const ProcessId process_;
   const Callbacks& callbacks_;
@@ -137,12 +140,14 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   bool progressed_ = false;  // something has arrived through the connection that is used
   int in_vain_ = 0;
   Clock::time_point opened_at_;
-  std::optional<Clock::time_point> broken_since_;
+  bool is_broken_ = false;
+  transport::SilenceTimer broken_;         // runs then, until told_ is set
+  std::optional<Clock::time_point> told_;  // when on_unreachable was called last
   std::string why_;
   std::chrono::milliseconds pause_ = kFirstPause;
   boost::asio::steady_timer retry_;
   std::function<void()> writer_;  // what write_out() was given and has not called
-  boost::asio::steady_timer writing_;
+  transport::SilenceTimer writing_;
   std::optional<std::uint64_t> stood_at_;  // written_bytes() when a writer was let go unwritten
 };
 

@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "node/failures.hpp"
 #include "node/program/program.hpp"
 #include "transport/patience.hpp"
+#include "transport/silence_timer.hpp"
 
 namespace troupe::node {
 namespace {
@@ -46,7 +46,7 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
         cache_(std::move(cache)),
         what_(std::move(what)),
         done_(std::move(done)),
-        timer_(loop) {}
+        silence_(loop.get_executor()) {}
 
   void start() {
     if (auto here = program_that_is_here()) {
@@ -151,11 +151,9 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
   }
 
   void expect_within_silence() {
-    timer_.expires_after(what_.silence);
-    timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
-      if (!error)
-        self->fail(
-            fmt::format("the driver at {} is silent while its program is fetched", self->driver()));
+    silence_.start(what_.silence, [self = shared_from_this()] {
+      self->fail(
+          fmt::format("the driver at {} is silent while its program is fetched", self->driver()));
     });
   }
 
@@ -165,7 +163,7 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
     if (!done_) return;
     auto done = std::move(done_);
     done_ = nullptr;
-    timer_.cancel();
+    silence_.cancel();
     entry_.reset();
     if (connection_) connection_->close();
     connection_.reset();
@@ -176,7 +174,7 @@ class Fetch : public std::enable_shared_from_this<Fetch> {
   std::shared_ptr<ProgramCache> cache_;
   ProgramFetch what_;
   std::function<void(Result)> done_;
-  asio::steady_timer timer_;
+  transport::SilenceTimer silence_;
   transport::ConnectionPtr connection_;
   Digest digest_{};
   std::optional<ProgramCache::Entry> entry_;

@@ -27,7 +27,7 @@ struct ProgramFetch {
   JobId job{};
   std::uint64_t size = 0;                    ///< that the driver announced; another one is refused
   std::optional<Digest> digest;              ///< nullopt: the driver is asked
-  std::chrono::milliseconds silence{10000};  ///< of the driver, after which it is given up
+  std::chrono::milliseconds silence{10000};  ///< of the driver, in time that this process runs
 };
 
 /// Finds a program in the cache, or fetches it from the driver's process into it, hashing it as it
