@@ -98,6 +98,8 @@ void Node::Impl::start(std::function<void(runtime::NodeId)> joined,
   client.key = options_.token;
   client.key_from = options_.token_from;
   transport::Patience patience;
+  // A head that is too busy to let this node in is waited for as long as one that falls silent.
+  patience.time = options_.head_silence;
   patience.again = [this, alive = std::weak_ptr(alive_)](const std::string& line) {
     if (alive.expired() || is_stopping()) return false;
     log::warn(line);

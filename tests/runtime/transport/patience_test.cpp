@@ -1,5 +1,8 @@
 #include "transport/patience.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <boost/asio/post.hpp>
 
 #include "transport/harness.hpp"
@@ -49,6 +52,7 @@ struct Program {
   std::vector<std::string> lines;
   int lines_until_given_up = 100;
   int attempts = Patience{}.attempts;
+  std::chrono::milliseconds time{0};
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   std::chrono::steady_clock::duration first_line{}, took{};
 
@@ -56,6 +60,7 @@ struct Program {
     const auto passed = [this] { return std::chrono::steady_clock::now() - begun; };
     Patience patience;
     patience.attempts = attempts;
+    patience.time = time;
     patience.again = [this, passed](const std::string& line) {
       if (lines.empty()) first_line = passed();
       lines.push_back(line);
@@ -105,6 +110,43 @@ TEST_CASE("a port that stays silent is given up after three attempts, with one t
   CHECK(head.callers == 3);
   CHECK(caller.first_line >= 900ms);
   CHECK(caller.took >= 2700ms);
+}
+
+TEST_CASE("a busy server is tried for as long as is said, in attempts that become longer",
+          "[transport][patience]") {
+  Loop loop;
+  BusyHead head(loop, 100);
+  Program caller;
+  caller.time = 400ms;  // 3 x 50 ms, 100 ms, 200 ms
+  caller.call(loop, head, 50ms);
+  REQUIRE(caller.denied.size() == 1);
+  CHECK_THAT(caller.denied[0].why, Contains("within 0.2 s") && EndsWith("(tried 5 times)"));
+  REQUIRE(caller.lines.size() == 4);
+  CHECK_THAT(caller.lines[0], EndsWith("; trying again, for 0.4 s in all"));
+  CHECK(caller.took >= 450ms);
+}
+
+TEST_CASE("a server whose queue is full of those who called it before is busy",
+          "[transport][patience]") {
+  Loop loop;
+  const os::UniqueFd listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  auto* address = reinterpret_cast<sockaddr*>(&at);
+  REQUIRE(::bind(listening.get(), address, size) == 0);
+  REQUIRE(::listen(listening.get(), 0) == 0);  // for one caller
+  REQUIRE(::getsockname(listening.get(), address, &size) == 0);
+  std::vector<Denied> denied;
+  connect_patiently(
+      loop.context, {.host = "127.0.0.1", .port = ntohs(at.sin_port), .unix_name = ""},
+      {.self = {}, .key = {}, .timeout = 200ms}, {}, [](ConnectionPtr, Accepted) {},
+      [&](Denied why) { denied.push_back(std::move(why)); });
+  REQUIRE(loop.until([&] { return !denied.empty(); }));
+  CHECK(denied[0].may_be_busy);
+  CHECK_THAT(denied[0].why, Contains("accepted the connection but said nothing within 0.2 s") &&
+                                EndsWith("(tried 3 times)"));
 }
 
 TEST_CASE("whoever has stopped waiting ends the attempts", "[transport][patience]") {

@@ -15,7 +15,8 @@ void add_options(CLI::App& command, WorkerArguments& arguments) {
       ->type_name(kFile);
   command
       .add_option("--head-silence", arguments.head_silence,
-                  "seconds for which processes are kept while the head stands still")
+                  "seconds for which a head that stands still is waited for, to join it, and with "
+                  "all processes later")
       ->check(from_to(1, 86'400))
       ->capture_default_str();
   add_node_options(command, arguments.node);
