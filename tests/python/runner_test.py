@@ -113,6 +113,23 @@ class GpuTest(unittest.TestCase):
         self.assertEqual(sorted(done.stdout.splitlines()), [f"[{rank}] {rank} of 2 sees 0,1" for rank in range(2)])
 
 
+    def test_n_gpus_is_a_rank_on_each_gpu_of_this_machine_and_they_share_its_cores(self):
+        def ranks(size, cores, show="$WORLD_SIZE $CUDA_VISIBLE_DEVICES", **more):
+            done = subprocess.run([PROGRAM, "run", "-n", size, "--", "sh", "-c", f"echo {show}"], capture_output=True, text=True,
+                                  env=environment | more, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return sorted(done.stdout.splitlines())
+
+        all_cores = os.sched_getaffinity(0)
+        with two_gpus() as environment:
+            environment.pop("OMP_NUM_THREADS", None)
+            for cores in (all_cores, {min(all_cores)}):  # with fewer cores than GPUs, too
+                self.assertEqual(ranks("gpus", cores), [f"[{rank}] 2 GPU-00,GPU-22" for rank in range(2)])
+            one_gpu = {"CUDA_VISIBLE_DEVICES": "GPU-00"}
+            threads = [ranks(size, all_cores, "$WORLD_SIZE $OMP_NUM_THREADS", **one_gpu) for size in ("gpus", "1")]
+            self.assertEqual(threads[0], threads[1])
+
+
 class HorovodRunnerTest(unittest.TestCase):
     def test_negative_numbers_are_processes_on_this_machine(self):
         def ranks():

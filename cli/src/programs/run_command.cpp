@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 
 #include "commands.hpp"
 #include "config/name.hpp"
+#include "node/limits/gpus.hpp"
 #include "os/machine.hpp"
 #include "output.hpp"
 #include "plan/environment.hpp"
@@ -44,11 +46,16 @@ launch::LaunchOptions launch_options(const RunArguments& arguments) {
   return options;
 }
 
+int ranks_on_this_machine(const launch::LaunchOptions& options) {
+  if (options.size.every_gpu)
+    return static_cast<int>(node::find_gpus(std::getenv("CUDA_VISIBLE_DEVICES")).size());
+  return options.per_node > 0 && !options.size_given ? options.per_node : options.size.most;
+}
+
 /// On this machine alone ranks are what was asked for, as with any launcher: its cores are shared
 /// out, and where there are more ranks than cores they take turns. But a rank's own CPUs are what its
 /// libraries make threads for: it cannot have more than there are.
 void fit_to_this_machine(launch::LaunchOptions& options, InitOptions& init) {
-  if (options.size.every_gpu) return;
   const auto cores = os::usable_cpus();
   if (options.cpus > std::max(1.0, cores)) {
     raise({.kind = Failure::Kind::Impossible,
@@ -56,8 +63,7 @@ void fit_to_this_machine(launch::LaunchOptions& options, InitOptions& init) {
                                   "smaller --cpus, or --address of a cluster with larger machines",
                                   options.cpus, cores)});
   }
-  int ranks = options.size.most;
-  if (options.per_node > 0 && !options.size_given) ranks = options.per_node;
+  const int ranks = ranks_on_this_machine(options);
   if (options.cpus < 0) options.cpus = launch::cpus_of_ranks_here(ranks, cores);
   init.cpus = std::max(cores, std::ceil(ranks * options.cpus));
 }
