@@ -127,6 +127,11 @@ TEST_CASE("ranks have the environment of the command, and what --env says", "[la
   CHECK_THAT(done.output, !Catch::Contains("[0] TROUPE_"));
   CHECK_THAT(troupe_run({"--env", "A=1", "sh", "-c", "echo A is $A"}).output,
              Catch::Contains("[0] A is 1\n"));
+  // The number of threads is the user's, as torchrun has it, and else that of the rank's CPUs.
+  const std::vector<std::string> threads{"sh", "-c", "echo $OMP_NUM_THREADS threads"};
+  CHECK_THAT(troupe_run(threads, {"OMP_NUM_THREADS=9"}).output, Catch::Contains("[0] 9 threads\n"));
+  CHECK_THAT(troupe_run(threads, {"OMP_NUM_THREADS="}).output,
+             Catch::Contains(" threads\n") && !Catch::Contains("[0]  threads\n"));
   const auto refused = troupe_run({"--env", "NOT_SET_HERE", "--", "true"});
   CHECK(refused.exit_code == 125);
   CHECK_THAT(refused.output, Catch::Contains("NAME=VALUE"));

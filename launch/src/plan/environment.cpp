@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -182,6 +183,14 @@ Variables environment_for_programs() {
            variable.first == "OPENBLAS_NUM_THREADS";
   });
   return variables;
+}
+
+Variables threads_of_user(const Variables& variables) {
+  Variables threads;
+  std::ranges::copy_if(variables, std::back_inserter(threads), [](const auto& variable) {
+    return variable.first == "OMP_NUM_THREADS" && !variable.second.empty();
+  });
+  return threads;
 }
 
 Variables own_environment() {

@@ -18,6 +18,8 @@ Variables own_environment();
 /// Of a worker process, for a program that it starts: without the numbers of threads that Troupe set
 /// for the worker process itself (OMP_NUM_THREADS and its siblings).
 Variables environment_for_programs();
+/// Of `variables`: the number of threads that a user has set, which ranks keep.
+Variables threads_of_user(const Variables& variables);
 /// As own_environment(), without what stays here: for ranks on other machines.
 Variables environment_to_hand_on();
 /// Of this process: what CUDA_VISIBLE_DEVICES names.

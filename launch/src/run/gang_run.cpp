@@ -131,6 +131,7 @@ bool GangRun::start(const Shipment& shipment, const std::string& run_id, int res
   printer_.begin(ranks, restart);
   attempt_.emplace(ranks);
 
+  const auto of_user = merged(threads_of_user(shipment.environment), options_.variables);
   if (!send(shipment, facts, end_now)) return false;
   std::vector<Ref<void>> started;
   for (std::size_t host = 0; host < gang_.size(); ++host) {
@@ -140,8 +141,7 @@ bool GangRun::start(const Shipment& shipment, const std::string& run_id, int res
                     .workdir = shipment.workdir,
                     .run_id = fmt::format("{}-{}", run_id, restart)};
     for (int local = 0; local < per_host_; ++local) {
-      order.ranks.push_back(
-          {merged(rank_environment(plan_, rank_of(host, local)), options_.variables)});
+      order.ranks.push_back({merged(rank_environment(plan_, rank_of(host, local)), of_user)});
     }
     order.wants_result = host == 0 && !options_.result_file.empty();
     started.push_back(gang_.rank(host).call<&RankHost::start>(std::move(order), shipment.attached));

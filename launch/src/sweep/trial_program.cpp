@@ -142,8 +142,7 @@ class TrialRun {
     plan.run_id = "troupe-tune";
     plan.cpus = program_.cpus;
     const auto variables = with_defaults(merged(environment_for_programs(), program_.environment));
-    auto of_trial = trial_variables();
-    keep_threads_of_user(of_trial);
+    const auto of_trial = merged(trial_variables(), threads_of_user(program_.environment));
     std::vector<ProgramSpec> specs;
     for (int local = 0; local < program_.per_host; ++local) {
       auto environment = merged(variables, rank_environment(plan, rank_of(local)));
@@ -176,12 +175,6 @@ class TrialRun {
     if (program_.event_folder.empty() || context_.rank() != 0) return {};
     const auto folder = filled_in(program_.event_folder, fields());
     return (fs::path(directory()) / folder).string();
-  }
-
-  /// The number of threads is that of the rank's CPUs, unless whoever runs the sweep has set another.
-  void keep_threads_of_user(Variables& variables) const {
-    for (const auto& variable : program_.environment)
-      if (variable.first == "OMP_NUM_THREADS") variables.push_back(variable);
   }
 
   Variables trial_variables() {
