@@ -89,6 +89,16 @@ Means<T> reduce_scattered(Communicator& comm, std::size_t count, const Contribut
   return {part, static_cast<std::size_t>(comm.rank()) * count};
 }
 
+/// Empty but on the last rank.
+template <class T>
+Means<T> reduced_to_last(Communicator& comm, std::size_t count, const Contribution& numbers) {
+  const auto data = own_numbers<T>(comm, count, numbers);
+  const int last = comm.size() - 1;
+  std::vector<T> means(comm.rank() == last ? count : 0);
+  comm.reduce(data.data(), means.data(), count, Format<T>::kType, ReduceOp::Average, last);
+  return {means};
+}
+
 /// Each addition, the division and each step between nodes may round by half a unit in the last
 /// place of a partial sum, which is at most the sum of the magnitudes.
 template <class T>
@@ -134,6 +144,7 @@ void check_averages(GangContext& gang, Communicator& comm, const Contribution& n
     check_means(comm, means, numbers);
     check_same_bits(comm, means.values);
     check_means(comm, reduce_scattered<T>(comm, count, numbers), numbers);
+    check_means(comm, reduced_to_last<T>(comm, count, numbers), numbers);
     if (!is_on_one_node(gang)) continue;
     check_means(comm, reduced_in_place<T>(comm, count, numbers), numbers);
   }
@@ -236,7 +247,35 @@ void check_not_finite(GangContext& gang) {
   for (std::size_t count : {1, 1000, 5003}) {
     check(all_reduced<T>(*comm, count, special<T>));
     check(reduce_scattered<T>(*comm, count, special<T>));
+    check(reduced_to_last<T>(*comm, count, special<T>));
     if (is_on_one_node(gang)) check(reduced_in_place<T>(*comm, count, special<T>));
+  }
+}
+
+/// A number from which the next one of T is two away, and three that together are more than half of
+/// that: they are lost wherever the sum of fewer is rounded to T.
+constexpr double kSmall = 0.40625;
+template <class T>
+double large_and_small(int rank, int /*ranks*/, std::size_t /*i*/) {
+  return rank == 0 ? 2 / Format<T>::kUlpOfOne : kSmall;
+}
+
+template <class T>
+void check_summed_in_float(GangContext& gang) {
+  auto comm = make_host_communicator(gang, small_chunks());
+  T mean;
+  encode(mean, (2 / Format<T>::kUlpOfOne + 3 * kSmall) / 4);
+  const auto check = [&](const Means<T>& means) {
+    for (const auto& got : means.values) {
+      expect(decode(got) == decode(mean),
+             [&] { return fmt::format("{} is not {}", decode(got), decode(mean)); });
+    }
+  };
+  for (std::size_t count : {1, 1000, 5003}) {
+    check(all_reduced<T>(*comm, count, large_and_small<T>));
+    check(reduce_scattered<T>(*comm, count, large_and_small<T>));
+    check(reduced_to_last<T>(*comm, count, large_and_small<T>));
+    check(reduced_in_place<T>(*comm, count, large_and_small<T>));
   }
 }
 
@@ -264,6 +303,11 @@ TEMPLATE_TEST_CASE("an average of the smallest numbers of a type is exact beside
                    "[train][collective][average]", Float16, BFloat16, float, double) {
   const auto gang = GENERATE(from_range(gangs_to_average()));
   CHECK(failures(gang.run(check_smallest<TestType>)) == "");
+}
+
+TEMPLATE_TEST_CASE("numbers of 16 bits are summed in float", "[train][collective][average]",
+                   Float16, BFloat16) {
+  CHECK(failures(ForkedGang::on_one_node(4).run(check_summed_in_float<TestType>)) == "");
 }
 
 TEMPLATE_TEST_CASE("an infinity or a NaN among the numbers of an average is in the average",
