@@ -47,8 +47,8 @@ constexpr std::array<Way, 5> kWays{
 /// sums, divided by the number of processes that have it.
 struct Memory {
   std::int64_t allocated_bytes = 0;  ///< of malloc and of shared memory
-  /// malloc keeps freed memory, and the kernel makes small pages into large ones, so that this may
-  /// be more than what is allocated.
+  /// More than is allocated where malloc keeps what was freed, or the kernel has made small pages
+  /// into large ones.
   std::int64_t resident_bytes = 0;
 };
 

@@ -23,7 +23,8 @@ Bandwidth bandwidth_of_all_reduce(std::size_t bytes, double seconds, int ranks);
 /// 12 * layers * width * context (Chowdhery et al., PaLM, 2022, appendix B). N counts the
 /// parameters that multiply: those of the linear layers, and the embedding as the output layer; not
 /// the positions' embedding, biases and layer norms. The attention term is that of PaLM, which
-/// counts a causal model's masked half too. What is computed again does not count.
+/// counts a causal model's masked half too. What a backward computes anew, where
+/// activations are not kept, does not count.
 double flops_per_token(const GptSize& size);
 
 /// The dense peak of a GPU's tensor cores in bfloat16, in TFLOP/s, from NVIDIA's data sheets (which
@@ -37,7 +38,7 @@ struct Computing {
   std::optional<double> peak;  ///< TFLOP/s; nullopt: unknown
   std::string gpu;             ///< CUDA's name of the GPU
 
-  /// Of the peak; nullopt where that is unknown.
+  /// The share of the peak that is computed; nullopt where the peak is unknown.
   std::optional<double> share() const;
   /// "280 TFLOP/s, 28 % of 989", or where the peak is unknown how to name it.
   std::string text() const;

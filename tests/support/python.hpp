@@ -9,8 +9,8 @@
 
 namespace troupe::test {
 
-/// Whether an interpreter of Python is there. Where it is not, says that the test is skipped
-/// because there is no `what`, and that `command` installs that.
+/// Whether an interpreter of Python is there. If not, this prints that the test is skipped as there
+/// is no `what`, which `command` installs.
 inline bool has_interpreter(const std::string& interpreter, const std::string& what,
                             const std::string& command = "./run setup") {
   if (std::filesystem::exists(interpreter)) return true;

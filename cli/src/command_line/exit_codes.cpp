@@ -70,11 +70,12 @@ std::vector<ExitCode> exit_codes(std::string_view command) {
             {"2", kWrongArguments}};
   }
   if (command == "logs" || command == "job logs" || command == "timeline") {
-    return {{"0", "done"},
-            {"1",
-             "it could not be done, or lacks what is on a node that has not answered; standard "
-             "error says which"},
-            {"2", kWrongArguments}};
+    return {
+        {"0", "done"},
+        {"1",
+         "the command could not be done, or a node has not answered and what it has is missing; "
+         "standard error says which"},
+        {"2", kWrongArguments}};
   }
   if (command == "head" || command == "worker") {
     return {{"0", "it was stopped: by `troupe stop`, SIGINT or SIGTERM"},

@@ -16,8 +16,8 @@ struct FileContent {
 /// Reads the whole file, however large it is. The opening of a pipe waits for a writer. Any thread.
 FileContent read_file(const std::filesystem::path& file);
 
-/// Reads a regular file of at most so many bytes: the reason why not is there for a larger one and
-/// for what is no file. Waits for no writer of a pipe. Any thread.
+/// Reads a regular file of at most so many bytes. A larger one, a folder, a pipe or a device is
+/// refused with the reason, and none of them is waited for. Any thread.
 FileContent read_regular_file(const std::filesystem::path& file, std::uint64_t most);
 
 /// Reads from an open file, from its position to its end. Stops once it has more than `most` bytes.
