@@ -35,16 +35,16 @@ LINES_SHOWN = 60
 
 # The ends of a test that a slow machine may bring about; every other one is a signal or a program that is not there.
 FORGIVABLE_ENDINGS = "Failed", "Timeout"
-# What the sanitizers, glibc, libstdc++'s checks and Catch2 print of what no slow machine excuses. 99 is the exit code of
-# a program in which a sanitizer found something (cmake/TroupeTests.cmake).
-SANITIZER = re.compile(r"(?:WARNING|ERROR|FATAL|SUMMARY): \w*Sanitizer|: (?:\x1b\[\d*m)*runtime error: ")
-# Of these a test that passed is not excused either. Some tests have a program write where it must not.
-UNWANTED = re.compile(r"(?:WARNING|ERROR|FATAL): \w*Sanitizer(?!: SEGV)|: (?:\x1b\[\d*m)*runtime error: ")
+# What the sanitizers print, in a test that passed too. Some tests that pass have a program write where it must not.
+REPORT = re.compile(r"(?:WARNING|ERROR|FATAL|SUMMARY): \w*Sanitizer(?!: SEGV)|: (?:\x1b\[\d*m)*runtime error: ")
+# What the sanitizers, glibc, libstdc++'s checks and Catch2 print of what no slow machine excuses in a test that failed. 99 is
+# the exit code of a program in which a sanitizer found something (cmake/TroupeTests.cmake).
 UNFORGIVABLE = re.compile(
-    SANITIZER.pattern +
+    REPORT.pattern +
+    r"|Sanitizer: SEGV"
     r"|exit (?:code|status) 99\b"
     r"|Assertion [`'].*' failed"
-    r"|double free|(?:free|realloc)\(\): invalid|malloc\(\): |stack smashing|corrupted (?:size|double-linked|top)"
+    r"|(?:free|malloc|realloc|munmap_chunk|malloc_consolidate)\(\): |double free|stack smashing|corrupted (?:size|double-linked)"
     r"|fatal error condition"
     r"|a program that this test has started was ended by SIG(?:SEGV|ABRT|BUS|FPE|ILL|TRAP)"  # tests/cli/support/child.cpp
     r"|This part of the test output was removed")
@@ -85,7 +85,7 @@ class Ctest:
         results = read_report(report) if report.exists() else []
         for result in results:
             result.number, result.ending = endings.get(result.name, (0, ""))
-            if result.passed and UNWANTED.search(result.output):
+            if result.passed and REPORT.search(result.output):
                 result.ending = "Passed, with a report of a sanitizer"
         return child.returncode, results
 
@@ -127,7 +127,8 @@ def read_endings(lines):
 
 
 def read_report(path):
-    return [Result(case.get("name").strip(), case.findtext("system-out") or "", seconds=float(case.get("time") or 0))
+    # XML has no escape character, with which colours begin.
+    return [Result(case.get("name").strip(), (case.findtext("system-out") or "").replace("[NON-XML-CHAR-0x1B]", "\x1b"), seconds=float(case.get("time") or 0))
             for case in ElementTree.parse(path).getroot().iter("testcase") if case.get("status") != "disabled"]
 
 

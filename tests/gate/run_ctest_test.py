@@ -78,36 +78,54 @@ class Gate(unittest.TestCase):
         self.assertEqual((self.runs_of("twice"), self.runs_of("always")), (3, 3))
 
     def test_reports_of_sanitizers_assertions_and_crashes_are_never_forgiven(self):
-        endings = {
-            "tsan": "echo 'WARNING: ThreadSanitizer: data race (pid=7)'; exit 99",
-            "asan": "echo '==7==ERROR: AddressSanitizer: heap-use-after-free'; exit 99",
-            "ubsan": "echo 'a.cpp:1:2: runtime error: index 3 out of bounds'; exit 99",
-            "assert": """printf "t: a.cpp:1: int f(): Assertion %sx > 0' failed.\\n" '`'; exit 134""",
-            "crash": "kill -SEGV $$",
-            "abort": "kill -ABRT $$",
-            "trap": "kill -TRAP $$",
-            "child": "echo 'the worker process ended with exit code 99'; exit 1",
-            "started": "echo 'a program that this test has started was ended by SIGSEGV: troupe'; exit 1",
-            "heap": "echo 'double free or corruption (out)'; exit 1",
-            "late": "head -c 1500000 /dev/zero | tr '\\0' x; echo 'WARNING: ThreadSanitizer: data race'; exit 1",
-        }
-        for name, then in endings.items():
-            self._tests = ""
-            self.add_failing(name, 1, then)
-            code, printed = self.run_gate()
-            self.assertEqual(code, 1, printed)
-            self.assertEqual(self.runs_of(name), 1, name)
-            self.assertIn(f"FAILED: {name} (", self.file("failed_tests.txt"))
+        lines = [
+            "WARNING: ThreadSanitizer: data race (pid=7)",
+            "==7==ERROR: AddressSanitizer: heap-use-after-free",
+            "==7==ERROR: AddressSanitizer: SEGV on unknown address 0x7f",
+            "FATAL: ThreadSanitizer: unexpected memory mapping",
+            "SUMMARY: UndefinedBehaviorSanitizer: undefined-behavior a.cpp:1:2",
+            "a.cpp:1:2: runtime error: index 3 out of bounds",
+            "a.cpp:1:2: \x1b[1m\x1b[31mruntime error: \x1b[0mindex 3 out of bounds",
+            "the worker process ended with exit code 99",
+            "exit status 99",
+            "t: a.cpp:1: int f(): Assertion `x > 0' failed.",
+            "stl_vector.h:1123: reference vector::operator[](size_type): Assertion '__n < this->size()' failed.",
+            "double free or corruption (out)",
+            "free(): invalid pointer",
+            "realloc(): invalid next size",
+            "malloc(): invalid size (unsorted)",
+            "munmap_chunk(): invalid pointer",
+            "malloc_consolidate(): invalid chunk size",
+            "*** stack smashing detected ***: terminated",
+            "corrupted size vs. prev_size",
+            "corrupted double-linked list",
+            "due to a fatal error condition:",
+            *(f"a program that this test has started was ended by SIG{name}: troupe" for name in ("SEGV", "ABRT", "BUS", "FPE", "ILL", "TRAP")),
+        ]
+        endings = [f"cat <<'END'\n{text}\nEND\nexit 1" for text in lines]
+        endings += [f"kill -{name} $$" for name in ("SEGV", "ABRT", "BUS", "FPE", "ILL", "TRAP", "KILL", "TERM")]
+        endings += ["head -c 1500000 /dev/zero | tr '\\0' x; echo 'WARNING: ThreadSanitizer: data race'; exit 1"]
+        for number, then in enumerate(endings):
+            name = f"ending{number}"
+            with self.subTest(then):
+                self._tests = ""
+                self.add_failing(name, 1, then)
+                code, printed = self.run_gate()
+                self.assertEqual(code, 1, printed)
+                self.assertEqual(self.runs_of(name), 1)
+                self.assertIn(f"FAILED: {name} (", self.file("failed_tests.txt"))
 
     def test_a_report_of_a_sanitizer_fails_a_test_that_passed(self):
-        for report in "WARNING: ThreadSanitizer: data race (pid=7)", "==7==ERROR: LeakSanitizer: detected memory leaks":
+        for report in ("WARNING: ThreadSanitizer: data race (pid=7)", "==7==ERROR: LeakSanitizer: detected memory leaks",
+                       "a.cpp:1:2: runtime error: index 3 out of bounds", "SUMMARY: AddressSanitizer: ILL a.cpp:1 in f"):
             self._tests = ""
             self.add("reports", f"echo '{report}'")
             code, printed = self.run_gate()
             self.assertEqual(code, 1, printed)
             self.assertIn(f"FAILED: reports (Passed, with a report of a sanitizer)\n  {report}\n", self.file("failed_tests.txt"))
         self._tests = ""
-        self.add("has a program write where it must not", "echo '==7==ERROR: AddressSanitizer: SEGV on unknown address 0x7f'")
+        self.add("has a program write where it must not",
+                 "echo '==7==ERROR: AddressSanitizer: SEGV on unknown address 0x7f'; echo 'SUMMARY: AddressSanitizer: SEGV a.cpp:1 in f'")
         code, printed = self.run_gate()
         self.assertEqual(code, 0, printed)
 
