@@ -10,6 +10,8 @@
 3. Never forgiven, and not run again: of a test that failed, a failed assertion and a crash (signal), of the test or of a
    program that the test has started; a report of a sanitizer, also in a test that passed; and more than six failed tests
    in all.
+4. A test says by its exit code alone whether it failed. Where a test has a pattern by which ctest takes what it printed for
+   the word that it passed, or that it was skipped, ctest does not look at the exit code: the run fails then.
 
 With --in, given any number of times, only the tests of those folders of the build run, and their count is each one's own.
 What failed stands in FOLDER/failed_tests.txt, what was unsteady in FOLDER/unsteady_tests.txt, and what was left out for want
@@ -35,6 +37,8 @@ LINES_SHOWN = 60
 
 # The ends of a test that a slow machine may bring about; every other one is a signal or a program that is not there.
 FORGIVABLE_ENDINGS = "Failed", "Timeout"
+# Properties with which ctest does not look at the exit code of a test.
+OVERRULING = "PASS_REGULAR_EXPRESSION", "SKIP_REGULAR_EXPRESSION"
 # What the sanitizers print, in a test that passed too. Some tests that pass have a program write where it must not.
 REPORT = re.compile(r"(?:WARNING|ERROR|FATAL|SUMMARY): \w*Sanitizer(?!: SEGV)|: (?:\x1b\[\d*m)*runtime error: ")
 # What the sanitizers, glibc, libstdc++'s checks and Catch2 print of what no slow machine excuses in a test that failed. 99 is
@@ -90,15 +94,11 @@ class Ctest:
         return child.returncode, results
 
     def listed(self, arguments):
-        """Of the tests that these arguments choose: name: limit of time in seconds, or None"""
+        """Of the tests that these arguments choose -> name: its properties, as ctest names them"""
         command = ["ctest", "--test-dir", self._build, "--show-only=json-v1", *arguments]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
         tests = json.loads(done.stdout)["tests"] if done.returncode == 0 else []
-        limits = {}
-        for test in tests:
-            properties = {each["name"]: each["value"] for each in test.get("properties", [])}
-            limits[test["name"]] = properties.get("TIMEOUT")
-        return limits
+        return {test["name"]: {each["name"]: each["value"] for each in test.get("properties", [])} for test in tests}
 
     def run_alone(self, failure):
         """A test that failed, with nothing beside it. -> its new Result"""
@@ -166,8 +166,15 @@ def skip_reasons(results):
     return "".join(f"{count:7} {line}\n" for line, count in sorted(lines.items()))
 
 
-def slow_tests(results, limits):
+def judged_by_output(tests):
+    """What is said of each test, of those in `tests` with their properties, whose exit code ctest does not look at."""
+    return "".join(f"{name} has the property {word}, with which ctest does not look at its exit code\n"
+                   for name, properties in tests.items() for word in OVERRULING if word in properties)
+
+
+def slow_tests(results, tests):
     """Those that took more than a fifth of their limit of time, the slowest first."""
+    limits = {name: properties.get("TIMEOUT") for name, properties in tests.items()}
     slow = [(result.seconds, result.name) for result in results if limits.get(result.name) and 5 * result.seconds > limits[result.name]]
     return "".join(f"  more than a fifth of its limit, {seconds:.0f} of {limits[name]:.0f} s: {name}\n" for seconds, name in sorted(slow, reverse=True))
 
@@ -206,9 +213,10 @@ def main():
     for folder in options.folders or ["."]:
         ctest = Ctest(options.build / folder)
         more_broken, more, more_left_out = run_all(ctest, ["--parallel", str(options.parallel), *theirs], options.extended_until)
-        slow += slow_tests(more, ctest.listed([]))
+        tests = ctest.listed([])
+        slow += slow_tests(more, tests)
         more_failed, more_unsteady = forgive(ctest, [result for result in more if not result.passed])
-        broken += more_broken
+        broken += more_broken + judged_by_output(tests)
         results += more
         failed += more_failed
         unsteady += more_unsteady

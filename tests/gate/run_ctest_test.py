@@ -182,6 +182,14 @@ class Gate(unittest.TestCase):
         code, printed = self.run_gate()
         self.assertEqual(code, 0, printed)
 
+    def test_what_a_test_prints_is_not_taken_for_its_exit_code(self):
+        for word, text in ("SKIP_REGULAR_EXPRESSION", "skipped: no GPU"), ("PASS_REGULAR_EXPRESSION", "42 ms"):
+            self._tests = ""
+            self.add("prints", f"echo '{text}'; exit 1", **{word: text})
+            code, printed = self.run_gate()
+            self.assertEqual(code, 1, printed)
+            self.assertIn(f"prints has the property {word}, with which", self.file("failed_tests.txt"))
+
     def test_extended_tests_come_last_where_time_is_short_and_only_in_time(self):
         order = self.build / "order"
         self.add("long", f'echo long >> "{order}"', LABELS="extended;tune")
