@@ -107,7 +107,7 @@ Node::Node(store::NodeId number, NodeOptions options) : options_(std::move(optio
   store.spare_bytes = kMiB;
   store.spill_directory = options_.spill_directory;
   store.spill_bytes = options_.spill_directory.empty() ? 0 : std::uint64_t{1} << 30;
-  store.patience = 2s;
+  store.patience = options_.patience;
   service_ = std::make_unique<store::Service>(loop_, store);
   listen();
   auto exchange = options_.exchange;
@@ -281,7 +281,7 @@ std::future<Answer> Node::ask(ProcessId process, ObjectId object, std::uint64_t 
 Answer Node::get(ProcessId process, ObjectId object, std::uint64_t bytes, const NodeAddress& at,
                  ProcessId owner) {
   auto answer = ask(process, object, bytes, at, owner);
-  REQUIRE(answer.wait_for(1min) == std::future_status::ready);
+  REQUIRE(answer.wait_for(2 * kGuard) == std::future_status::ready);
   return answer.get();
 }
 

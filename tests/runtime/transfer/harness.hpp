@@ -23,6 +23,7 @@
 #include <catch2/catch.hpp>
 
 #include "../../support/eventually.hpp"
+#include "../../support/guard.hpp"
 #include "../../support/id_literals.hpp"
 #include "store/service/service.hpp"
 #include "transfer/exchange.hpp"
@@ -57,6 +58,7 @@ struct NodeOptions {
   std::string spill_directory = {};  ///< empty: it does not spill
   transport::Secret key = token();
   ExchangeOptions exchange = {};
+  std::chrono::milliseconds patience = troupe::test::kGuard;  ///< of its store, for a request
 };
 
 /// One node's store with its exchange and listener, on a thread of its own. Processes are numbers.
