@@ -1,8 +1,6 @@
 // What the programs of a real cluster say of deaths and of its end.
-#include <chrono>
 #include <csignal>
 #include <string>
-#include <thread>
 
 #include <sys/wait.h>
 #include <catch2/catch.hpp>
@@ -12,7 +10,6 @@
 #include "support/cluster.hpp"
 
 using namespace troupe::test;
-using namespace std::chrono_literals;
 
 namespace {
 
@@ -32,7 +29,8 @@ TEST_CASE("a killed process is reported as killed, also where its node was held 
   const auto agent = cluster.worker(0).agent();
   ::kill(agent, SIGSTOP);
   ::kill(actor, SIGKILL);
-  std::this_thread::sleep_for(3s);  // twice as long as the head waits for a node that speaks
+  // Twice as long as the head waits for the word of a node that speaks.
+  REQUIRE(cluster.has_node_silent_for(3));
   ::kill(agent, SIGCONT);
   driver.wait_for_output("failed: ");
   REQUIRE(driver.wait());
@@ -46,7 +44,7 @@ TEST_CASE("a node that stood still says so, to its head too, and what became of 
   const auto agent = cluster.worker(0).agent();
   const auto nodes = [&] { return nlohmann::json::parse(cluster.status()).at("nodes"); };
   ::kill(agent, SIGSTOP);
-  REQUIRE(eventually([&] { return nodes().at(0).at("silent_seconds").get<double>() > 5; }, kGuard));
+  REQUIRE(cluster.has_node_silent_for(5));
   ::kill(agent, SIGCONT);
   cluster.head().wait_for_output("node 1 (w1) stood still for ");
   cluster.worker(0).wait_for_output("this node stood still for ");

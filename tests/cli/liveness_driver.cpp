@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -42,7 +43,21 @@ struct Third {
     return failure_of(far.call<&Far::sleeps>());
   }
   std::string gets(const troupe::Ref<int>& ref) const { return failure_of(ref); }
+  /// Once this has returned, the head knows that the call waits: it has answered what this process
+  /// asked after that.
+  void begins_call(const troupe::Actor<Far>& far);
+  std::string ends_call() const { return failure_of(call_.value()); }
+
+ private:
+  std::optional<troupe::Ref<int>> call_;
 };
+
+int one() { return 1; }
+
+void Third::begins_call(const troupe::Actor<Far>& far) {
+  call_ = far.call<&Far::sleeps>();
+  troupe::with({.cpus = 0}).task<one>().get(troupe::test::kGuard);
+}
 
 int third() {
   const troupe::Options near{.cpus = 0, .labels = {{"troupe.node", "1"}}};
@@ -68,10 +83,10 @@ int unplaced() {
   const auto far = troupe::with({.cpus = 1}).spawn<Far>();
   const auto caller = troupe::spawn<Third>();
   caller.ready().get();
-  const auto called = caller.call<&Third::calls>(far);
-  std::this_thread::sleep_for(std::chrono::seconds(1));  // so that it waits by then
+  caller.call<&Third::begins_call>(far).get();
   far.kill();
-  std::cout << "called: " << called.get(troupe::test::kGuard) << std::endl;
+  std::cout << "called: " << caller.call<&Third::ends_call>().get(troupe::test::kGuard)
+            << std::endl;
   return 0;
 }
 
@@ -84,8 +99,6 @@ int kept() {
   std::cout << "value " << ref.get() << std::endl;
   return 0;
 }
-
-int one() { return 1; }
 
 /// Prints this, and goes on at SIGUSR1.
 void wait_for_signal(const std::string& said) {

@@ -176,7 +176,8 @@ TEST_CASE("the last lines of a node that stands still for seconds are waited for
   REQUIRE(kill(node, SIGSTOP) == 0);
   driver.signal(SIGUSR1);
   driver.wait_for_output("leaves");
-  std::this_thread::sleep_for(7s);  // less than a node may be silent
+  REQUIRE(cluster.has_node_silent_for(5));  // half as long as a node may be
+  CHECK_FALSE(driver.wait(0s));
   REQUIRE(kill(node, SIGCONT) == 0);
   const auto status = driver.wait();
   INFO(driver.output());

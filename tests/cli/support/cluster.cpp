@@ -1,5 +1,6 @@
 #include "support/cluster.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 
@@ -55,6 +56,14 @@ Finished TestCluster::run_driver(const std::string& what) const {
 
 std::string TestCluster::status() const {
   return printed_by({TROUPE_PROGRAM, "status", "--json"}, environment());
+}
+
+bool TestCluster::has_node_silent_for(double seconds) const {
+  return eventually([&] {
+    const auto nodes = nlohmann::json::parse(status()).at("nodes");
+    return std::ranges::any_of(
+        nodes, [&](const auto& node) { return node.at("silent_seconds") > seconds; });
+  });
 }
 
 bool TestCluster::all_is_free() const {

@@ -33,6 +33,8 @@ class TestCluster {
   Finished run_driver(const std::string& what) const;
   /// `troupe status --json`.
   std::string status() const;
+  /// Waits until the head has heard nothing of one of its nodes for so many seconds.
+  bool has_node_silent_for(double seconds) const;
   /// Every node's free resources equal its total, within a few seconds.
   bool all_is_free() const;
 
