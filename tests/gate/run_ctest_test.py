@@ -164,6 +164,19 @@ class Gate(unittest.TestCase):
         self.assertIn("SUMMARY: ThreadSanitizer", self.file("failed_tests.txt"))
         self.assertEqual(self.runs_of("late"), 2)
 
+    def test_tests_of_one_name_that_fail_are_not_told_apart_and_not_forgiven(self):
+        self.add("twin", "exit 1")
+        self.add_failing("twin", 1)
+        code, printed = self.run_gate()
+        self.assertEqual(code, 1, printed)
+        self.assertIn("FAILED: twin (Failed, as another test of this name)\n", self.file("failed_tests.txt"))
+
+    def test_what_does_not_run_again_is_failed(self):
+        self.add("gone", f'echo "this is no list" > "{self.build}/CTestTestfile.cmake"; exit 1')
+        code, printed = self.run_gate()
+        self.assertEqual(code, 1, printed)
+        self.assertIn("FAILED: gone (Not Run)\n", self.file("failed_tests.txt"))
+
     def test_more_than_six_failures_are_not_run_again(self):
         for count, runs in (6, 2), (7, 1):
             self._tests = ""
@@ -196,6 +209,20 @@ class Gate(unittest.TestCase):
         code, printed = self.run_gate("--", "-R", "misspelt")
         self.assertEqual(code, 1, printed)
         self.assertIn("no test ran", printed)
+
+    def test_a_folder_whose_list_is_broken_is_no_success_beside_another(self):
+        for name, text in ("good", 'add_test(good "true")\n'), ("broken", "this is no list\n"):
+            (self.build / name).mkdir()
+            (self.build / name / "CTestTestfile.cmake").write_text(text)
+        code, printed = self.run_gate("--in", "good", "--in", "broken")
+        self.assertEqual(code, 1, printed)
+        self.assertIn("ctest ended with ", self.file("failed_tests.txt"))
+
+    def test_a_failure_that_is_not_found_in_what_ctest_prints_is_no_success(self):
+        self.add("a name of\ntwo lines", "exit 1")
+        code, printed = self.run_gate()
+        self.assertEqual(code, 1, printed)
+        self.assertIn("ctest ended with 8, and names no test that failed", self.file("failed_tests.txt"))
 
     def test_what_says_itself_that_it_skips_passes(self):
         self.add("skips", "exit 77", SKIP_RETURN_CODE=77)
