@@ -37,7 +37,7 @@ TEST_CASE("on a GPU twenty steps give the weights of one process, the same on al
           "[train][data_parallel][gpu]") {
   if (skipped_without_gpu()) return;
   const int ranks = GENERATE(1, 2, 3);
-  CHECK(failures(gang_of(ranks).run([](GangContext& gang) {
+  CHECK(failures(ForkedGang::on_one_node(ranks).run([](GangContext& gang) {
           GpuRank rank(gang);
           auto& ctx = rank.ctx;
           auto net = ctx.prepare(Net(kWidths, 1 + static_cast<std::uint64_t>(gang.rank())));
@@ -65,7 +65,7 @@ TEST_CASE("on a GPU twenty steps give the weights of one process, the same on al
 TEST_CASE("on a GPU gradients accumulated under no_sync are averaged by the backward after it",
           "[train][data_parallel][gpu]") {
   if (skipped_without_gpu()) return;
-  CHECK(failures(gang_of(2).run([](GangContext& gang) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           GpuRank rank(gang);
           auto net = rank.ctx.prepare(Net(kWidths));
           auto reference = reference_on(rank.ctx.device());
@@ -86,7 +86,7 @@ TEST_CASE("on a GPU gradients accumulated under no_sync are averaged by the back
 TEST_CASE("on a GPU gradients that come late, on a stream of the program's own, are averaged",
           "[train][data_parallel][gpu]") {
   if (skipped_without_gpu()) return;
-  CHECK(failures(gang_of(2).run([](GangContext& gang) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           GpuRank rank(gang);
           const auto device = rank.ctx.device();
           auto net = rank.ctx.prepare(Net(kWidths));
@@ -117,7 +117,7 @@ TEST_CASE(
     "[train][data_parallel][gpu]") {
   if (skipped_without_gpu()) return;
   const bool find_unused = GENERATE(true, false);
-  const auto outcomes = gang_of(2).run([find_unused](GangContext& gang) {
+  const auto outcomes = ForkedGang::on_one_node(2).run([find_unused](GangContext& gang) {
     GpuRank rank(gang, small_buckets(find_unused));
     auto net = rank.ctx.prepare(Net(kWidths));
     const auto x = rows(3, kWidths.front(), 1).to(rank.ctx.device());
@@ -141,22 +141,16 @@ TEST_CASE(
     "on a GPU a step that an exception leaves on one rank fails on all, and the next one works",
     "[train][data_parallel][failure][gpu]") {
   if (skipped_without_gpu()) return;
-  CHECK(failures(gang_of(2).run([](GangContext& gang) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           GpuRank rank(gang);
           auto net = rank.ctx.prepare(Net(kWidths));
           bool throws = gang.rank() == 1;
           net->layers[1]->weight.register_hook([&throws](const at::Tensor&) {
             if (throws) throw std::runtime_error("a hook of the user's");
           });
-          std::string error;
-          try {
-            loss_of(net, gang.rank(), gang.size()).backward();
-          } catch (const std::exception& e) {
-            error = e.what();
-          }
-          expect(error.find(throws ? "a hook of the user's" : "rank 1 left this backward") !=
-                     std::string::npos,
-                 "what the step says: " + error);
+          const auto error =
+              thrown_by<std::exception>([&] { loss_of(net, gang.rank(), gang.size()).backward(); });
+          expect_in(error, throws ? "a hook of the user's" : "rank 1 left this backward");
           throws = false;
           net->zero_grad();
           auto reference = reference_on(rank.ctx.device());
@@ -170,7 +164,7 @@ TEST_CASE(
 TEST_CASE("a rank killed in its step on a GPU ends the others' backward",
           "[train][data_parallel][failure][gpu]") {
   if (skipped_without_gpu()) return;
-  const auto outcomes = gang_of(2).run([](GangContext& gang) {
+  const auto outcomes = ForkedGang::on_one_node(2).run([](GangContext& gang) {
     GpuRank rank(gang);
     auto net = rank.ctx.prepare(Net(kWidths));
     for (std::uint64_t step = 0;; ++step) {
@@ -214,14 +208,14 @@ TEST_CASE("a checkpoint written from a GPU continues with another number of rank
     for (const auto& item : reference->named_parameters())
       expect_close(net->named_parameters()[item.key()], item.value(), kInOtherOrder, item.key());
   };
-  CHECK(failures(gang_of(1).run(
+  CHECK(failures(ForkedGang::on_one_node(1).run(
             [&](GangContext& gang) { steps(gang, folder.path().string(), "", 0, 5); })) == "");
   std::string written;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
     written = entry.path().string();
   INFO(written);
-  CHECK(failures(gang_of(2).run([&](GangContext& gang) { steps(gang, "", written, 5, 10); })) ==
-        "");
+  CHECK(failures(ForkedGang::on_one_node(2).run(
+            [&](GangContext& gang) { steps(gang, "", written, 5, 10); })) == "");
 }
 
 TEST_CASE("on a GPU compressed gradients are the rounded average of rounded gradients",

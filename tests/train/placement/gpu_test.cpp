@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include "support/catch.hpp"
+#include "support/forked_gang.hpp"
 #include "support/gpu_rank.hpp"
 #include "support/one_gpu.hpp"
 #include "support/parameter_values.hpp"
@@ -68,7 +69,7 @@ TEST_CASE("where a GPU is too small for one rank the error says what takes less 
   if (skipped_without_gpu()) return;
   for (const auto free_bytes : full_memory_training::kTooLittle) {
     CAPTURE(free_bytes);
-    CHECK(failures(gang_of(1).run([&](GangContext& gang) {
+    CHECK(failures(ForkedGang::on_one_node(1).run([&](GangContext& gang) {
             full_memory_training::expect_advice_of_one_rank(gang, leave_free_on_gpu, free_bytes);
           })) == "");
   }

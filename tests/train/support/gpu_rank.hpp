@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -17,14 +16,9 @@
 #include "support/small_training.hpp"
 #include "support/test_member.hpp"
 
-/// Ranks that train on one GPU, which they share. To be used in forked ranks only, but for gang_of.
+/// Ranks that train on one GPU, which they share. To be used in forked ranks only, but for
+/// run_on_gpu().
 namespace troupe::testing {
-
-inline ForkedGang gang_of(int ranks) {
-  auto gang = ForkedGang::on_one_node(ranks);
-  gang.limit = std::chrono::seconds(200);
-  return gang;
-}
 
 /// A rank's context on the one GPU.
 struct GpuRank {
@@ -43,7 +37,7 @@ struct GpuRank {
 inline std::string run_on_gpu(int ranks, const train::ContextOptions& options,
                               const std::function<void(train::Context&)>& rank,
                               const Folders& folders = {}) {
-  return failures(gang_of(ranks).run([&](GangContext& gang) {
+  return failures(ForkedGang::on_one_node(ranks).run([&](GangContext& gang) {
     GpuRank on_gpu(gang, options, folders.storage.string(), folders.from.string());
     rank(on_gpu.ctx);
   }));

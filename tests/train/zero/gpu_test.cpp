@@ -119,12 +119,12 @@ TEST_CASE("on a GPU ranks train with ZeRO as they do without, the same on all ra
   // NCCL does not promise that two gangs add three in the same order.
   const double tolerance = ranks == 2 ? 0 : 1e-12;
   const KeptValues without;
-  CHECK(failures(gang_of(ranks).run([&](GangContext& gang) {
+  CHECK(failures(ForkedGang::on_one_node(ranks).run([&](GangContext& gang) {
           GpuRank rank(gang, options_with(0));
           without.keep(rank.ctx, values_trained_with_each(rank.ctx));
         })) == "");
   for (const int stage : {1, 2, 3}) {
-    CHECK(failures(gang_of(ranks).run([&](GangContext& gang) {
+    CHECK(failures(ForkedGang::on_one_node(ranks).run([&](GangContext& gang) {
             GpuRank rank(gang, options_with(stage));
             without.expect_same_as(values_trained_with_each(rank.ctx), tolerance, "with ZeRO");
           })) == "");
@@ -134,7 +134,7 @@ TEST_CASE("on a GPU ranks train with ZeRO as they do without, the same on all ra
 TEST_CASE("on a GPU a rank keeps its part of an optimizer's state alone", "[train][zero][gpu]") {
   if (skipped_without_gpu()) return;
   const auto ranks = GENERATE(2, 3);
-  CHECK(failures(gang_of(ranks).run([](GangContext& gang) {
+  CHECK(failures(ForkedGang::on_one_node(ranks).run([](GangContext& gang) {
           GpuRank rank(gang, options_with(1));
           auto& ctx = rank.ctx;
           expect_own_part_alone<optim::AdamParamState>(ctx, 2, [](Net& net) { return adam(net); });
@@ -166,11 +166,11 @@ TEST_CASE("a checkpoint that two ranks wrote with ZeRO on a GPU goes on in one w
   if (skipped_without_gpu()) return;
   const Scratch scratch;
   const auto storage = scratch.path().string();
-  CHECK(failures(gang_of(2).run([&](GangContext& gang) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           GpuRank rank(gang, options_with(1), storage);
           trained_until(rank.ctx, 3);
         })) == "");
-  CHECK(failures(gang_of(1).run([&](GangContext& gang) {
+  CHECK(failures(ForkedGang::on_one_node(1).run([&](GangContext& gang) {
           GpuRank rank(gang, options_with(0), "", latest_checkpoint(storage).string());
           auto net = trained_until(rank.ctx, 6);
           Net reference(kWidths, 5);

@@ -3,7 +3,6 @@
 #include <troupe/train/communicator.hpp>
 #include <troupe/train/work.hpp>
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,6 @@
 #include "collective/nccl/on_device.hpp"
 #include "guard.hpp"
 #include "support/forked_gang.hpp"
-#include "support/one_gpu.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
@@ -66,10 +64,7 @@ std::string abort_of_works(GangContext& gang, Communicator& comm, int ender) {
 
 TEST_CASE("ranks make one NCCL communicator after another where each is aborted in a call",
           "[train][collective][nccl][abort][gpu]") {
-  if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(200);
-  CHECK(failures(gang.run([](GangContext& context) {
+  CHECK(run_on_one_gpu(2, [](GangContext& context) {
           for (int round = 0; round < 4; ++round) {
             const int ender = round % 2;
             const auto comm = make_nccl_communicator(
@@ -80,5 +75,5 @@ TEST_CASE("ranks make one NCCL communicator after another where each is aborted 
             expect_in(error, fmt::format("rank {} ended the communicator: enough", ender));
           }
           check_sum(*make_nccl_communicator(context, on_one_gpu(context, "last")), 1000);
-        })) == "");
+        }) == "");
 }

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,7 +15,6 @@
 #include "collective/nccl/on_device.hpp"
 #include "guard.hpp"
 #include "support/forked_gang.hpp"
-#include "support/one_gpu.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
@@ -58,10 +56,7 @@ class HeldStream {
 
 TEST_CASE("NCCL averages in the background, and its other calls wait for that",
           "[train][collective][nccl][gpu]") {
-  if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(100);
-  CHECK(failures(gang.run([](GangContext& context) {
+  CHECK(run_on_one_gpu(2, [](GangContext& context) {
           auto comm = make_nccl_communicator(context, on_one_gpu(context));
           auto& background = background_of(*comm);
           const Filled filled;
@@ -81,15 +76,12 @@ TEST_CASE("NCCL averages in the background, and its other calls wait for that",
             expect(small.values() == std::vector<float>(7, 10 * average), "the small average");
           }
           check_sum(*comm, 1000);
-        })) == "");
+        }) == "");
 }
 
 TEST_CASE("an average in the background names the missing rank at its deadline",
           "[train][collective][nccl][hang][gpu]") {
-  if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(100);
-  CHECK(failures(gang.run([](GangContext& context) {
+  CHECK(run_on_one_gpu(2, [](GangContext& context) {
           auto options = on_one_gpu(context);
           options.timeout = 10s;
           auto comm = make_nccl_communicator(context, options);
@@ -101,32 +93,25 @@ TEST_CASE("an average in the background names the missing rank at its deadline",
           auto& background = background_of(*comm);
           const Filled filled;
           const OnDevice data(std::vector<float>(5, 1));
-          std::string error, again;
-          try {
+          const auto begin = [&] {
             background.begin_average(data.data(), 5, DataType::Float32, filled.now());
+          };
+          const auto error = thrown_by<TimedOut>([&] {
+            begin();
             background.complete();
-          } catch (const TimedOut& late) {
-            error = late.what();
-          }
-          try {
-            background.begin_average(data.data(), 5, DataType::Float32, filled.now());
-          } catch (const TimedOut& late) {
-            again = late.what();
-          }
+          });
+          const auto again = thrown_by<TimedOut>(begin);
           context.rendezvous().set("it is over", "1");
-          expect(error.find("rank 0 waited 10.0 s in all_reduce of 5 float32 (average), call 2; "
-                            "rank 1 did not come") != std::string::npos,
-                 "the deadline names who did not come: " + error);
+          expect_in(error,
+                    "rank 0 waited 10.0 s in all_reduce of 5 float32 (average), call 2; rank 1 did "
+                    "not come");
           expect(again == error, "the communicator has ended with it: " + again);
-        })) == "");
+        }) == "");
 }
 
 TEST_CASE("an average in the background returns while the device still fills its buffer",
           "[train][collective][nccl][gpu]") {
-  if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(100);
-  CHECK(failures(gang.run([](GangContext& context) {
+  CHECK(run_on_one_gpu(2, [](GangContext& context) {
           auto comm = make_nccl_communicator(context, on_one_gpu(context));
           auto& background = background_of(*comm);
           const auto own = static_cast<float>(2 * comm->rank() + 1);
@@ -147,5 +132,5 @@ TEST_CASE("an average in the background returns while the device still fills its
           background.complete();
           expect(first.values() == std::vector<float>(1000, 2), "the first average");
           expect(second.values() == std::vector<float>(7, 2), "the second average");
-        })) == "");
+        }) == "");
 }

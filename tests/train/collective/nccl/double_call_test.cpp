@@ -34,7 +34,7 @@ std::vector<float> threes(const GangContext& gang, std::size_t count) {
 
 TEST_CASE("an NCCL call begins when what is on the default stream before it is done",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           auto comm = over_double(context, kGuard);
           const OnDevice data(std::vector<std::int32_t>(1000, 0));
           nccl_double::behave({.copies_take = 50ms});
@@ -46,7 +46,7 @@ TEST_CASE("an NCCL call begins when what is on the default stream before it is d
 
 TEST_CASE("an average in the background begins when its buffer is filled",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           auto comm = over_double(context, kGuard);
           auto& background = background_of(*comm);
           const Filled filled;
@@ -65,7 +65,7 @@ TEST_CASE("an average in the background begins when its buffer is filled",
 
 TEST_CASE("averages in the background are begun before other ranks come, and end in their order",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           auto comm = over_double(context, kGuard);
           auto& background = background_of(*comm);
           nccl_double::behave({.enqueuing_takes = 2ms, .operations_take = 5ms});
@@ -86,7 +86,7 @@ TEST_CASE("averages in the background are begun before other ranks come, and end
 
 TEST_CASE("an error of an average in the background names that average, and ends the communicator",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           {
             auto comm = over_double(context, kGuard);
             auto& background = background_of(*comm);
@@ -128,7 +128,7 @@ TEST_CASE("an error of an average in the background names that average, and ends
 
 TEST_CASE("a call that NCCL refuses is an invalid argument with NCCL's words",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(1).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& context) {
           {
             auto comm = over_double(context, kGuard);
             float of_the_host = 1;
@@ -145,7 +145,7 @@ TEST_CASE("a call that NCCL refuses is an invalid argument with NCCL's words",
 
 TEST_CASE("an error of the device ends a call with CUDA's words",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(1).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& context) {
           {
             auto comm = over_double(context, kGuard);
             auto& background = background_of(*comm);
@@ -166,7 +166,7 @@ TEST_CASE("an error of the device ends a call with CUDA's words",
 
 TEST_CASE("groups of NCCL's calls that fail in one of them end with its error",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(1).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& context) {
           auto comm = over_double(context, kGuard);
           const Numbers in({1});
           std::int32_t out = 0;

@@ -32,7 +32,7 @@ TEST_CASE("a call of NCCL that never completes ends at its deadline, though ever
       "in all_reduce of 5 float32 (average), call 2; every rank has come, but the call does not "
       "end";
   const auto outcomes = run_with_longer_waits(
-      gang_over_double(2), wait,
+      ForkedGang::on_one_node(2), wait,
       [&](GangContext& context) {
         std::string error;
         {
@@ -55,7 +55,7 @@ TEST_CASE("a call of NCCL names the rank that is missing, not one that waits for
   std::chrono::milliseconds wait = 500ms;
   const std::string expected = "in barrier, call 3; rank 1 did not come";
   const auto outcomes = run_with_longer_waits(
-      gang_over_double(3), wait,
+      ForkedGang::on_one_node(3), wait,
       [&](GangContext& context) {
         {
           auto comm = over_double(context, wait);
@@ -79,7 +79,7 @@ TEST_CASE("a message that no rank sends over NCCL names the rank at its deadline
   std::chrono::milliseconds wait = 500ms;
   const std::string expected = "message 0; rank 1 did not come";
   const auto outcomes = run_with_longer_waits(
-      gang_over_double(2), wait,
+      ForkedGang::on_one_node(2), wait,
       [&](GangContext& context) {
         const Leaving leaving(context, 1);
         auto comm = over_double(context, wait);
@@ -94,7 +94,7 @@ TEST_CASE("a message that no rank sends over NCCL names the rank at its deadline
 
 TEST_CASE("a rank that aborts its call of NCCL ends the others', and all processes can go on",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           {
             auto comm = over_double(context, kGuard);
             comm->barrier();
@@ -113,7 +113,7 @@ TEST_CASE("a rank that aborts its call of NCCL ends the others', and all process
 
 TEST_CASE("a rank that aborts and then closes its NCCL communicator ends the others' call",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           {
             auto comm = over_double(context, kGuard);
             comm->barrier();
@@ -134,7 +134,7 @@ TEST_CASE("a rank that aborts and then closes its NCCL communicator ends the oth
 TEST_CASE("a rank that closes its NCCL communicator ends the others' call",
           "[train][collective][nccl][double]") {
   const bool by_exception = GENERATE(false, true);
-  CHECK(failures(gang_over_double(2).run([by_exception](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([by_exception](GangContext& context) {
           {
             auto comm = over_double(context, kGuard);
             comm->barrier();
@@ -159,7 +159,7 @@ TEST_CASE("a rank that closes its NCCL communicator ends the others' call",
 
 TEST_CASE("a rank that is killed and whose death nobody tells is named at the deadline",
           "[train][collective][nccl][double]") {
-  auto gang = gang_over_double(2);
+  auto gang = ForkedGang::on_one_node(2);
   gang.announce_deaths = false;
   std::chrono::milliseconds wait = 500ms;
   const std::string expected = "in barrier, call 2; rank 1 did not come";
@@ -179,7 +179,7 @@ TEST_CASE("a rank that is killed and whose death nobody tells is named at the de
 
 TEST_CASE("a rank that is killed and that NCCL misses ends the call with NCCL's words",
           "[train][collective][nccl][double]") {
-  auto gang = gang_over_double(2);
+  auto gang = ForkedGang::on_one_node(2);
   gang.announce_deaths = false;
   const auto outcomes = gang.run([](GangContext& context) {
     nccl_double::behave({.notices_lost_ranks = true});
@@ -197,7 +197,7 @@ TEST_CASE("a rank that is killed and that NCCL misses ends the call with NCCL's 
 
 TEST_CASE("a communicator that NCCL does not finalize is aborted after a while",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           {
             auto comm = over_double(context, kGuard);
             check_sum(*comm, 10);

@@ -9,14 +9,8 @@
 #include "support/forked_gang.hpp"
 #include "support/nccl_double/nccl_double.hpp"
 
-/// Ranks over the double of NCCL. To be used in ranks only, but for `gang_over_double`.
+/// Ranks over the double of NCCL. To be used in ranks only.
 namespace troupe::testing {
-
-inline ForkedGang gang_over_double(int ranks) {
-  auto gang = ForkedGang::on_one_node(ranks);
-  gang.limit = std::chrono::seconds(200);
-  return gang;
-}
 
 inline std::unique_ptr<train::Communicator> over_double(GangContext& gang,
                                                         std::chrono::milliseconds timeout,

@@ -24,7 +24,7 @@ using troupe::test::kGuard;
 
 TEST_CASE("a split of NCCL waits for averages in the background, and takes its time",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(3).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(3).run([](GangContext& context) {
           {
             auto comm = over_double(context, kGuard);
             auto& background = background_of(*comm);
@@ -47,7 +47,7 @@ TEST_CASE("a split of NCCL waits for averages in the background, and takes its t
 
 TEST_CASE("two communicators of NCCL split at the same time, each in a thread",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           {
             auto first = over_double(context, kGuard, "first");
             auto second = over_double(context, kGuard, "second");
@@ -70,7 +70,7 @@ TEST_CASE("a split that NCCL never completes ends at its deadline, and its proce
   std::chrono::milliseconds wait = 2s;
   const std::string expected = "in split, call 2; every rank has come, but the call does not end";
   const auto outcomes = run_with_longer_waits(
-      gang_over_double(2), wait,
+      ForkedGang::on_one_node(2), wait,
       [&](GangContext& context) {
         std::string error;
         {
@@ -91,7 +91,7 @@ TEST_CASE("a split that NCCL never completes ends at its deadline, and its proce
 
 TEST_CASE("a rank without memory for its part of a split ends the others' calls of that part",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           {
             auto comm = over_double(context, kGuard);
             if (context.rank() == 1) {

@@ -20,7 +20,7 @@ using troupe::test::kGuard;
 
 TEST_CASE("a start and calls of NCCL that take their time are polled until they are complete",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(2).run([](GangContext& context) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
           nccl_double::behave(
               {.init_takes = 300ms, .enqueuing_takes = 5ms, .operations_take = 10ms});
           const auto start = std::chrono::steady_clock::now();
@@ -44,7 +44,7 @@ TEST_CASE("the deadline of a start of NCCL names the rank that does not come",
     return outcome.type == "TimedOut" && outcome.message.find(expected) != std::string::npos;
   };
   const auto outcomes = run_with_longer_waits(
-      gang_over_double(3), wait,
+      ForkedGang::on_one_node(3), wait,
       [&](GangContext& context) {
         if (context.rank() == absent) return await_leaving(context);
         const Leaving leaving(context, absent);
@@ -62,7 +62,7 @@ TEST_CASE("a start that NCCL never completes ends at its deadline, and its proce
   const std::string expected =
       "in start of the communicator; every rank has come, but the call does not end";
   const auto outcomes = run_with_longer_waits(
-      gang_over_double(2), wait,
+      ForkedGang::on_one_node(2), wait,
       [&](GangContext& context) {
         nccl_double::behave({.init_ends = false});
         const auto error = thrown_by<Error>([&] { over_double(context, wait); });
@@ -81,7 +81,7 @@ TEST_CASE("a start that NCCL never completes ends at its deadline, and its proce
 
 TEST_CASE("a rank that cannot start over NCCL ends the start of the others with its reason",
           "[train][collective][nccl][double]") {
-  const auto outcomes = gang_over_double(2).run([](GangContext& context) {
+  const auto outcomes = ForkedGang::on_one_node(2).run([](GangContext& context) {
     if (context.rank() == 1) nccl_double::behave({.memory = 3});
     const Leaving leaving(context, 1);
     const auto stay = [&] {
@@ -105,7 +105,7 @@ TEST_CASE("a rank that cannot start over NCCL ends the start of the others with 
 
 TEST_CASE("two ranks of a host on one GPU are refused with NCCL's reason",
           "[train][collective][nccl][double]") {
-  const auto outcomes = gang_over_double(2).run([](GangContext& context) {
+  const auto outcomes = ForkedGang::on_one_node(2).run([](GangContext& context) {
     make_nccl_communicator(context, {.timeout = kGuard, .device = 0});
   });
   for (const auto& outcome : outcomes) {
@@ -119,7 +119,7 @@ TEST_CASE("two ranks of a host on one GPU are refused with NCCL's reason",
 TEST_CASE("each rank has the GPU of its local rank, and one without is refused",
           "[train][collective][nccl][double]") {
   const int devices = GENERATE(1, 2);
-  const auto outcomes = gang_over_double(2).run([devices](GangContext& context) {
+  const auto outcomes = ForkedGang::on_one_node(2).run([devices](GangContext& context) {
     nccl_double::behave({.devices = devices});
     check_sum(*make_nccl_communicator(context, {.timeout = kGuard}), 1000);
   });
@@ -136,7 +136,7 @@ TEST_CASE("each rank has the GPU of its local rank, and one without is refused",
 
 TEST_CASE("a process that sees no GPU, or was forked from one that has used one, is told so",
           "[train][collective][nccl][double]") {
-  CHECK(failures(gang_over_double(1).run([](GangContext&) {
+  CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext&) {
           int count = 0;
           expect(cudaGetDeviceCount(&count) == cudaSuccess && count == 1, "one device");
           const auto outcomes = ForkedGang::on_one_node(1).run(
@@ -144,7 +144,7 @@ TEST_CASE("a process that sees no GPU, or was forked from one that has used one,
           expect(outcomes[0].type == "Impossible", "a forked process can use none");
           expect_in(outcomes[0].message, "initialization error");
         })) == "");
-  const auto outcomes = gang_over_double(1).run([](GangContext& gang) {
+  const auto outcomes = ForkedGang::on_one_node(1).run([](GangContext& gang) {
     nccl_double::behave({.devices = 0});
     make_nccl_communicator(gang, {});
   });

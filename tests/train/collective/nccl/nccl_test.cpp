@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -125,10 +124,7 @@ void check_as_host(Communicator& nccl, Communicator& host, DataType type, const 
 
 TEST_CASE("every collective of NCCL gives what the host communicator gives, for every type",
           "[train][collective][nccl][gpu]") {
-  if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(200);
-  CHECK(failures(gang.run([](GangContext& context) {
+  CHECK(run_on_one_gpu(2, [](GangContext& context) {
           auto nccl = make_nccl_communicator(context, on_one_gpu(context));
           auto host = make_host_communicator(context, {.timeout = kGuard});
           for (auto type :
@@ -181,28 +177,22 @@ TEST_CASE("every collective of NCCL gives what the host communicator gives, for 
               comm.all_to_all(in, out, count, each);
             });
           }
-        })) == "");
+        }) == "");
 }
 
 TEST_CASE("NCCL sends messages and deals out parts", "[train][collective][nccl][gpu]") {
-  if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(100);
-  CHECK(failures(gang.run([](GangContext& context) {
+  CHECK(run_on_one_gpu(2, [](GangContext& context) {
           auto comm = make_nccl_communicator(context, on_one_gpu(context));
           for (std::size_t count : {1, 1000, 300'007}) {
             check_message(*comm, count);
             check_all_to_all(*comm, count);
           }
           comm->barrier();
-        })) == "");
+        }) == "");
 }
 
 TEST_CASE("NCCL splits a communicator", "[train][collective][nccl][gpu]") {
-  if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(100);
-  CHECK(failures(gang.run([](GangContext& context) {
+  CHECK(run_on_one_gpu(2, [](GangContext& context) {
           auto comm = make_nccl_communicator(context, on_one_gpu(context));
           auto turned = comm->split(0, -comm->rank());
           expect(turned->rank() == 1 - comm->rank() && turned->size() == 2, "the order of keys");
@@ -211,14 +201,11 @@ TEST_CASE("NCCL splits a communicator", "[train][collective][nccl][gpu]") {
           expect((alone == nullptr) == (comm->rank() == 0), "no communicator without a color");
           if (alone) check_sum(*alone, 10);
           check_sum(*comm, 1000);
-        })) == "");
+        }) == "");
 }
 
 TEST_CASE("works of a queue give what NCCL's calls give", "[train][collective][work][nccl][gpu]") {
-  if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(100);
-  CHECK(failures(gang.run([](GangContext& context) {
+  CHECK(run_on_one_gpu(2, [](GangContext& context) {
           auto comm = make_nccl_communicator(context, on_one_gpu(context));
           const auto rank = static_cast<float>(context.rank());
           const OnDevice<float> first({rank, 1}), second({rank, 2}), both({0, 0, 0, 0});
@@ -229,7 +216,7 @@ TEST_CASE("works of a queue give what NCCL's calls give", "[train][collective][w
           expect(both.values() == std::vector<float>{0, 2, 1, 2}, "what all ranks had");
           queue.wait_all();
           check_sum(*comm, 1000);
-        })) == "");
+        }) == "");
 }
 
 TEST_CASE("without a GPU the NCCL communicator says that there is none",
@@ -245,22 +232,17 @@ TEST_CASE("without a GPU the NCCL communicator says that there is none",
 }
 
 TEST_CASE("NCCL reduces over one and two ranks of one GPU", "[train][collective][nccl][gpu]") {
-  if (skipped_without_gpu()) return;
   const int ranks = GENERATE(1, 2);
-  auto gang = ForkedGang::on_one_node(ranks);
-  gang.limit = std::chrono::seconds(100);
-  CHECK(failures(gang.run([](GangContext& context) {
+  CHECK(run_on_one_gpu(ranks, [](GangContext& context) {
           auto comm = make_nccl_communicator(context, on_one_gpu(context));
           for (std::size_t count : {1, 1000, 1'000'003}) check_sum(*comm, count);
           comm->barrier();
-        })) == "");
+        }) == "");
 }
 
 TEST_CASE("a rank that is killed ends the others' NCCL call", "[train][collective][nccl][gpu]") {
   if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(100);
-  const auto outcomes = gang.run([](GangContext& context) {
+  const auto outcomes = ForkedGang::on_one_node(2).run([](GangContext& context) {
     auto comm = make_nccl_communicator(context, on_one_gpu(context));
     comm->barrier();
     if (context.rank() == 1) ::kill(::getpid(), SIGKILL);
@@ -274,10 +256,8 @@ TEST_CASE(
     "an NCCL call that hangs is said once, with the rank that is missing, and that it goes on",
     "[train][collective][nccl][hang][gpu]") {
   if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(100);
   const RankLogs logs(2);
-  CHECK(failures(gang.run([&](GangContext& context) {
+  CHECK(run_on_one_gpu(2, [&](GangContext& context) {
           logs.take_over(context.rank());
           auto options = on_one_gpu(context);
           options.warn_after = 3s;
@@ -286,7 +266,7 @@ TEST_CASE(
           if (context.rank() == 1) logs.await("in all_reduce");
           check_sum(*comm, 5);
           comm->barrier();
-        })) == "");
+        }) == "");
   const auto hangs = logs.lines("s in all_reduce");
   REQUIRE(hangs.size() == 1);
   INFO(hangs[0]);
@@ -302,11 +282,8 @@ TEST_CASE(
 
 TEST_CASE("an NCCL call names the missing rank at its deadline, and its process can go on",
           "[train][collective][nccl][hang][gpu]") {
-  if (skipped_without_gpu()) return;
-  auto gang = ForkedGang::on_one_node(2);
-  gang.limit = std::chrono::seconds(100);
   const RankLogs logs(2);
-  CHECK(failures(gang.run([&](GangContext& context) {
+  CHECK(run_on_one_gpu(2, [&](GangContext& context) {
           logs.take_over(context.rank());
           auto options = on_one_gpu(context);
           options.timeout = 10s;
@@ -314,20 +291,13 @@ TEST_CASE("an NCCL call names the missing rank at its deadline, and its process 
             auto comm = make_nccl_communicator(context, options);
             comm->barrier();
             if (context.rank() == 0) {
-              std::string error;
-              try {
-                comm->barrier();
-              } catch (const TimedOut& late) {
-                error = late.what();
-              }
-              expect(error.find("rank 0 waited 10.0 s in barrier, call 2; rank 1 did not come") !=
-                         std::string::npos,
-                     "the deadline names who did not come: " + error);
+              expect_in(thrown_by<TimedOut>([&] { comm->barrier(); }),
+                        "rank 0 waited 10.0 s in barrier, call 2; rank 1 did not come");
               context.rendezvous().set("it is over", "1");
             } else {
               context.rendezvous().get("it is over", kGuard);
             }
           }
           check_sum(*make_nccl_communicator(context, on_one_gpu(context, "another")), 1000);
-        })) == "");
+        }) == "");
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +15,15 @@
 #include "support/forked_gang.hpp"
 #include "support/one_gpu.hpp"
 
-/// What the tests of NCCL put on a device. To be used in ranks only.
+/// What the tests of NCCL put on a device. To be used in ranks only, but for run_on_one_gpu().
 namespace troupe::testing {
+
+/// Runs a function in each rank of a gang that is to share one GPU. -> failures() of the ranks; ""
+/// without a run where no GPU is visible, which is printed.
+inline std::string run_on_one_gpu(int ranks, const std::function<void(GangContext&)>& rank) {
+  if (skipped_without_gpu()) return "";
+  return failures(ForkedGang::on_one_node(ranks).run(rank));
+}
 
 inline train::NcclOptions on_one_gpu(const GangContext& gang, std::string name = "nccl") {
   share_one_gpu(gang.rank());
