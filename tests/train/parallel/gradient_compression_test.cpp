@@ -2,9 +2,7 @@
 #include <troupe/train/context.hpp>
 
 #include <cstddef>
-#include <functional>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include <c10/core/CPUAllocator.h>
@@ -12,6 +10,7 @@
 #include <torch/utils.h>
 
 #include "support/catch.hpp"
+#include "support/forked_gang.hpp"
 #include "support/parameter_values.hpp"
 #include "support/rank_contexts.hpp"
 #include "support/small_training.hpp"
@@ -25,15 +24,6 @@ using namespace troupe::train;
 using namespace troupe::testing;
 
 namespace {
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 /// LibTorch's allocator of main memory, but that there is none in pieces of one size.
 class AllocatorWithout final : public c10::Allocator {
@@ -68,8 +58,9 @@ TEST_CASE("a rank that has no memory to compress gradients lets no other one wai
             elements += static_cast<std::size_t>(parameter.numel());
           static AllocatorWithout without(2 * elements);  // as a bucket of bfloat16
           if (ctx.rank() == 0) c10::SetCPUAllocator(&without, 1);
-          const auto error = message_of([&] { loss_in(net, ctx.rank(), 2).backward(); });
-          expect(error.find("there is no memory left") != std::string::npos, error);
+          const auto error =
+              thrown_by<std::exception>([&] { loss_in(net, ctx.rank(), 2).backward(); });
+          expect_in(error, "there is no memory left");
           if (ctx.rank() == 1) gang.rendezvous().set("has heard of it", "");
           if (ctx.rank() == 0) gang.rendezvous().get("has heard of it", test::kGuard);
         })) == "");
@@ -130,13 +121,7 @@ TEST_CASE("after a backward that an exception has left, compressed gradients are
           net->layers[1]->weight.register_hook([&](const at::Tensor&) {
             if (fails) throw std::runtime_error("no more memory");
           });
-          bool has_failed = false;
-          try {
-            loss_in(net, ctx.rank(), 2).backward();
-          } catch (const std::exception&) {
-            has_failed = true;
-          }
-          expect(has_failed, "the backward fails on all ranks");
+          thrown_by<std::exception>([&] { loss_in(net, ctx.rank(), 2).backward(); });
           fails = false;
           net->zero_grad();
           loss_in(net, ctx.rank(), 2).backward();

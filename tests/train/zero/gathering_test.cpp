@@ -3,10 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <random>
 #include <stdexcept>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -208,21 +206,10 @@ TEST_CASE("a gathering ends while a bucket is on its way", "[train][zero][gather
             at_the_end = buckets.communicator.calls_in_background();
           }
           expect(before == 0 && at_the_end == 1, "the second one was waited for");
-          const auto message_of = [](const std::function<void()>& call) {
-            try {
-              call();
-            } catch (const std::logic_error& error) {
-              return std::string(error.what());
-            }
-            return std::string();
-          };
-          expect(message_of([&] { buckets.use(1); }).find("that brings them has ended") !=
-                     std::string::npos,
-                 "it does not come any more");
-          expect(message_of([&] {
-                   buckets.gathering.meet();
-                 }).find("after their Context has ended") != std::string::npos,
-                 "ranks do not meet any more");
+          expect_in(thrown_by<std::logic_error>([&] { buckets.use(1); }),
+                    "that brings them has ended");
+          expect_in(thrown_by<std::logic_error>([&] { buckets.gathering.meet(); }),
+                    "after their Context has ended");
         })) == "");
 }
 

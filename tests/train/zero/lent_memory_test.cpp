@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <stdexcept>
-#include <string>
 
 #include <torch/utils.h>
 
@@ -47,13 +46,8 @@ TEST_CASE("memory that is lent is told of by every operator that uses it", "[tra
           const auto turned = view.t();
           lent.give_back();
           expect(!lent.is_there() && view.storage().nbytes() == 0, "it was given back");
-          bool has_failed = false;
-          try {
-            view.data_ptr<double>();
-          } catch (const std::exception& error) {
-            has_failed = std::string(error.what()).find("not allocated yet") != std::string::npos;
-          }
-          expect(has_failed, "there is none to be read without an operator");
+          expect_in(thrown_by<std::exception>([&] { view.data_ptr<double>(); }),
+                    "not allocated yet");  // there is none to be read without an operator
           const int before = owner->before;
           const auto twice = torch::stack({turned, torch::ones({2, 2}, torch::kFloat64)});
           expect(lent.is_there() && owner->before > before, "a list, and a view, tell the owner");
@@ -64,14 +58,8 @@ TEST_CASE("memory that is lent is told of by every operator that uses it", "[tra
           owner.reset();
           expect(view.sum().defined(), "memory that is there is used without an owner");
           lent.give_back();
-          has_failed = false;
-          try {
-            view.sum();
-          } catch (const std::logic_error& error) {
-            has_failed = std::string(error.what()).find("Context that brings them has ended") !=
-                         std::string::npos;
-          }
-          expect(has_failed, "memory that is not there is an error without one");
+          expect_in(thrown_by<std::logic_error>([&] { view.sum(); }),
+                    "Context that brings them has ended");
         })) == "");
 }
 
@@ -81,13 +69,8 @@ TEST_CASE("a buffer whose parts do not come is not taken for values", "[train][z
           Flat flat({{"weight", parameter}}, 0, 2, Flat::Holds::Part);
           flat.release();
           RefusingCommunicator communicator;
-          bool has_failed = false;
-          try {
-            flat.gather(communicator);
-          } catch (const std::runtime_error&) {
-            has_failed = true;
-          }
-          expect(has_failed && !flat.is_whole(), "it is not here");
+          thrown_by<std::runtime_error>([&] { flat.gather(communicator); });
+          expect(!flat.is_whole(), "it is not here");
           flat.begin_update();
           const auto own = flat.piece_tensors().front();
           expect(torch::equal(own, torch::arange(own.numel(), torch::kFloat64)),
