@@ -224,6 +224,13 @@ class Gate(unittest.TestCase):
         self.assertEqual(code, 1, printed)
         self.assertIn("ctest ended with 8, and names no test that failed", self.file("failed_tests.txt"))
 
+    def test_a_test_that_is_disabled_did_not_pass(self):
+        self.add("good", "true")
+        self.add("left out", "exit 1", DISABLED="TRUE")
+        code, printed = self.run_gate()
+        self.assertEqual(code, 0, printed)
+        self.assertIn("1 passed, 0 failed\n", printed)
+
     def test_what_says_itself_that_it_skips_passes(self):
         self.add("skips", "exit 77", SKIP_RETURN_CODE=77)
         code, printed = self.run_gate()
