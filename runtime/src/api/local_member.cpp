@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "api/bounded.hpp"
+
 namespace troupe::detail {
 
 void LocalRendezvous::set(std::string_view key, std::string_view value) {
@@ -25,7 +27,7 @@ void LocalRendezvous::set(std::string_view key, std::string_view value) {
 std::string LocalRendezvous::get(std::string_view key, std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   auto at = values_.end();
-  if (!changed_.wait_for(lock, timeout,
+  if (!changed_.wait_for(lock, bounded(timeout),
                          [&] { return (at = values_.find(key)) != values_.end(); })) {
     raise({.kind = Failure::Kind::TimedOut,
            .message = fmt::format("nobody set the rendezvous key \"{}\" within {} ms", key,

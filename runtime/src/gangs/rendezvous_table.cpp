@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "api/bounded.hpp"
+
 namespace troupe::runtime {
 namespace {
 
@@ -102,8 +104,9 @@ void RendezvousTable::add_wait(Slot& slot, const RendezvousRequest& request, Ans
     wait.answer(Failure{.kind = Failure::Kind::TimedOut, .message = "it was not there in time"});
     return true;
   });
-  slot.waiting.push_back(
-      {.count = request.count, .until = now + request.timeout, .answer = std::move(answer)});
+  slot.waiting.push_back({.count = request.count,
+                          .until = now + bounded(request.timeout),
+                          .answer = std::move(answer)});
 }
 
 void RendezvousTable::forget(Slots& slots, const std::string& prefix) {

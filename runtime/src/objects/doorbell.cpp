@@ -6,6 +6,8 @@
 
 #include <sched.h>
 
+#include "api/bounded.hpp"
+
 namespace troupe::runtime {
 namespace {
 
@@ -14,8 +16,8 @@ std::atomic<ring::Bell*> bell{nullptr};  // never given up: used until the last 
 }  // namespace
 
 Deadline deadline_after(std::optional<std::chrono::milliseconds> timeout) {
-  if (!timeout || *timeout > std::chrono::hours(24 * 365)) return std::nullopt;
-  return Clock::now() + *timeout;
+  if (!timeout || *timeout >= kLongestWait) return std::nullopt;
+  return Clock::now() + bounded(*timeout);
 }
 
 ring::Bell& doorbell() {

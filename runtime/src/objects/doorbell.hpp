@@ -11,7 +11,7 @@ namespace troupe::runtime {
 using Clock = std::chrono::steady_clock;
 using Deadline = std::optional<Clock::time_point>;
 
-/// `timeout` from now; nullopt, and more than a year, is for ever.
+/// `timeout` from now; nullopt, and kLongestWait or more, is for ever.
 Deadline deadline_after(std::optional<std::chrono::milliseconds> timeout);
 
 /// What the user's threads of this process sleep on. Any thread may ring it; other processes

@@ -75,6 +75,18 @@ TEST_CASE("waits whose time is over do not pile up, and are answered",
   CHECK(table.table.waiting(1_gang) <= 2);
 }
 
+TEST_CASE("who waits for ever is kept while others come to the same key",
+          "[runtime][gangs][rendezvous]") {
+  Table table;
+  table.now += 1h;
+  const auto patient = table.ask(
+      {.action = Action::Get, .key = "late", .timeout = std::chrono::milliseconds::max()});
+  table.ask({.action = Action::Get, .key = "late", .timeout = 2s});
+  CHECK(!*patient);
+  table.ask({.action = Action::Set, .key = "late", .value = "it came"});
+  CHECK(text(patient) == "it came");
+}
+
 TEST_CASE("what is forgotten by its beginning is gone, and nothing else",
           "[runtime][gangs][rendezvous]") {
   Table table;

@@ -1,7 +1,9 @@
 #include "checkpoint/saving/saver.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include <troupe/errors.hpp>
 
 #include "checkpoint/directory.hpp"
+#include "checkpoint/saving/save_in_flight.hpp"
 #include "checkpoint/small_checkpoint.hpp"
 #include "guard.hpp"
 #include "support/forked_gang.hpp"
@@ -108,6 +111,14 @@ TEST_CASE("where a rank cannot write its part the others go on, and the last che
   CHECK(entries(storage.path()) == 2);
   CHECK(weight_in(storage.path() / "checkpoint_000000") == all_numbers(2, 1));
   CHECK(weight_in(storage.path() / "checkpoint_000001") == all_numbers(2, 3));
+}
+
+TEST_CASE("who waits for ever for a save waits until it is done", "[train][checkpoint][saver]") {
+  train::SaveInFlight save(true, std::chrono::milliseconds::max());
+  auto saved = std::async(std::launch::async, [&] { return save.wait(); });
+  CHECK(saved.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout);
+  save.set_done({.directory = "there", .error = {}});
+  CHECK(saved.get().directory == "there");
 }
 
 TEST_CASE("a full disk ends a save and not the training", "[train][checkpoint][saver]") {

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/bounded.hpp"
+
 namespace troupe::train {
 namespace {
 
@@ -167,10 +169,10 @@ void decline(GangContext& gang, const std::string& name, const std::string& why)
 
 Patience::Patience(GangContext& gang, Limits limits, const std::string& name, bool sees_all)
     : gang_(gang),
-      timeout_(limits.timeout),
+      timeout_(bounded(limits.timeout)),
       sees_all_(sees_all),
       roll_call_(gang, name),
-      hang_(gang, roll_call_, without_prefix(name), limits.warn_after) {}
+      hang_(gang, roll_call_, without_prefix(name), bounded(limits.warn_after)) {}
 
 // Who is there has said so before anybody asks.
 std::chrono::milliseconds Patience::silence() const {

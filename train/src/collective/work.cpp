@@ -17,6 +17,7 @@
 
 #include <troupe/errors.hpp>
 
+#include "api/bounded.hpp"
 #include "collective/arguments.hpp"
 #include "collective/call.hpp"
 
@@ -160,7 +161,7 @@ void Work::wait() const {
 
 void Work::wait_for(std::chrono::milliseconds limit) const {
   std::unique_lock lock(state_->board->mutex);
-  if (!state_->board->changed.wait_for(lock, limit, [&] { return state_->over; })) {
+  if (!state_->board->changed.wait_for(lock, bounded(limit), [&] { return state_->over; })) {
     const auto& running = state_->board->running;
     const bool is_at_it = running == state_->what;
     throw TimedOut(Failure{

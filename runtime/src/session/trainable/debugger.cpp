@@ -11,6 +11,7 @@
 
 #include <troupe/detail/failure.hpp>
 
+#include "api/bounded.hpp"
 #include "log/log.hpp"
 
 namespace troupe::detail {
@@ -66,7 +67,7 @@ void wait_for_debugger(const GangContext& gang, const RunInfo& info, std::string
   const auto began = Clock::now();
   while (!is_traced()) {
     check();
-    if (Clock::now() - began >= info.debugger_wait) {
+    if (Clock::now() - began >= bounded(info.debugger_wait)) {
       raise({.kind = Failure::Kind::TimedOut,
              .message = fmt::format("no debugger was attached to rank {} (process {} on {}) within "
                                     "{:.1f} s, for which RunOptions::debugger says that it waits",

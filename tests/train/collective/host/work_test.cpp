@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <future>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -157,6 +158,27 @@ TEST_CASE("a rank computes while its work waits for the others, and asks with a 
           queue.wait_all();
           comm->all_reduce(std::span(&x, 1));
           expect(x == 4, "the communicator takes calls again");
+        })) == "");
+}
+
+TEST_CASE("who waits for ever for a work waits until the other ranks have come",
+          "[train][collective][work]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& context) {
+          constexpr auto kForEver = std::chrono::milliseconds::max();
+          const auto comm =
+              make_host_communicator(context, {.timeout = kForEver, .warn_after = kForEver});
+          WorkQueue queue(*comm);
+          float x = 1;
+          if (context.rank() == 1) await(context, "waits");
+          const auto work = queue.all_reduce(&x, 1, kFloat);
+          auto end = std::async(std::launch::async, [&] { work.wait_for(kForEver); });
+          if (context.rank() == 0) {
+            const auto early = end.wait_for(std::chrono::milliseconds(50));
+            tell(context, "waits");
+            expect(early == std::future_status::timeout, "rank 1 has not begun the work");
+          }
+          end.get();
+          expect(x == 2, "the sum");
         })) == "");
 }
 

@@ -7,6 +7,8 @@
 
 #include <troupe/errors.hpp>
 
+#include "api/bounded.hpp"
+
 namespace troupe::train {
 
 void SaveInFlight::set_written() {
@@ -31,7 +33,7 @@ void SaveInFlight::set_broken(std::exception_ptr error) {
 
 template <class Condition>
 void SaveInFlight::wait_for(std::unique_lock<std::mutex>& lock, Condition condition) {
-  if (changed_.wait_for(lock, timeout_, condition)) return;
+  if (changed_.wait_for(lock, bounded(timeout_), condition)) return;
   is_given_up_ = true;
   throw TimedOut(Failure{
       .kind = Failure::Kind::TimedOut,
