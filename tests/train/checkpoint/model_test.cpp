@@ -413,6 +413,37 @@ TEST_CASE("the state of an optimizer has to fit its parameters", "[train][checkp
              Contains("is another one: 'weight' has made 1 steps there, and has no exp_avg"));
 }
 
+TEST_CASE("an optimizer that is refused leaves its state to the next one",
+          "[train][checkpoint][model]") {
+  const Scratch scratch;
+  using namespace torch::optim;
+  // The rates of the checkpoint's are 1 and 2.
+  const auto prepared = [](Context& ctx, torch::nn::Linear& layer, double rate) {
+    return ctx.prepare(SGD(layer->parameters(), rate));
+  };
+  CHECK(alone(
+            [&](Context& ctx) {
+              auto layer = ctx.prepare(torch::nn::Linear(3, 2));
+              auto first = prepared(ctx, layer, 1);
+              auto second = prepared(ctx, layer, 2);
+              ctx.checkpoint(layer, first, second);
+            },
+            scratch.path()) == "");
+  CHECK(alone(
+            [&](Context& ctx) {
+              auto layer = ctx.prepare(torch::nn::Linear(3, 2));
+              for (const double expected : {1., 2.}) {
+                const auto refused = thrown_by<std::invalid_argument>(
+                    [&] { ctx.prepare(Adam(layer->parameters(), 0.1)); });
+                expect_in(refused, "is of the type SGD, and this run has one of the type Adam");
+                const auto optimizer = prepared(ctx, layer, 9);
+                const auto rate = optimizer.param_groups()[0].options().get_lr();
+                expect(rate == expected, "the rate " + std::to_string(rate));
+              }
+            },
+            {}, train::latest_checkpoint(scratch.path())) == "");
+}
+
 TEST_CASE("the best checkpoints of a run stay, and the last", "[train][checkpoint][model]") {
   const Scratch scratch;
   const auto outcomes = ForkedGang::on_one_node(2).run([&](GangContext& gang) {

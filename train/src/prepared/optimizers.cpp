@@ -55,11 +55,12 @@ detail::Preparation PreparedOptimizers::prepare(torch::optim::Optimizer& optimiz
         "an LBFGS computes the loss several times in each step, and MixedPrecision::Type::Float16 "
         "looks at the gradients of one: use BFloat16, or another optimizer");
   }
-  const auto number = prepared_++;
+  const auto number = prepared_;
   scale_rates(optimizer);
   if (restoring_ != nullptr) restore_options(optimizer, number);
   auto parts = has_parts ? cut(*kind, optimizer) : nullptr;
   if (restoring_ != nullptr) restoring_->load_state(optimizer, parts.get(), number);
+  ++prepared_;
   if (!scaler_) return {.shards = std::move(parts)};
   auto scaling = std::make_shared<OptimizerScaling>(scaler_, parts, communicators_.control());
   scalings_.push_back(scaling);
@@ -69,7 +70,7 @@ detail::Preparation PreparedOptimizers::prepare(torch::optim::Optimizer& optimiz
 void PreparedOptimizers::scale_rates(torch::optim::Optimizer& optimizer) {
   const double scale = scale_of(here_.options.scale_learning_rates, here_.world_size());
   multiply_learning_rates(optimizer, scale);
-  if (scale == 1 || here_.rank() != 0 || prepared_ > 1) return;
+  if (scale == 1 || here_.rank() != 0 || prepared_ > 0) return;
   log::info(
       fmt::format("learning rates that the program sets are multiplied by {:.4g}, for {} ranks "
                   "(ContextOptions::scale_learning_rates)",

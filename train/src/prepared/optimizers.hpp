@@ -30,7 +30,7 @@ namespace troupe::train {
 /// scalings.
 ///
 /// 1. An optimizer that is prepared after n others loads optimizer n of the checkpoint from which
-///    the run continues.
+///    the run continues. One that is refused takes no number.
 /// 2. All ranks prepare as many optimizers with master weights, and with_masters() has the same
 ///    ones on all ranks, although an optimizer may end on one rank earlier than on another.
 /// 3. A loss is scaled only while an optimizer lives that divides the loss's gradients.
