@@ -25,7 +25,8 @@ struct Rate {
   bool is_set_by_program = false;
 };
 
-/// Reports the rates of an optimizer of two groups, the second of which has twice the rate.
+/// Reports the rates of an optimizer of two groups, the second of which has twice the rate, and the
+/// rate of a group that would be added.
 void tell_rates(train::Context& ctx, const Rate& rate) {
   auto net = ctx.prepare(Net(std::vector<std::int64_t>{2, 2, 1}));
   std::vector<torch::optim::OptimizerParamGroup> groups;
@@ -49,6 +50,7 @@ void tell_rates(train::Context& ctx, const Rate& rate) {
   optimizer.step();
   const Metrics seen{{"first", lr(0)},
                      {"second", lr(1)},
+                     {"default", optimizer.defaults().get_lr()},
                      {"scale", ctx.learning_rate_scale()},
                      {"step", (before - sum()) / 2}};
   ctx.report(seen, ctx.checkpoint(net, optimizer));
@@ -77,6 +79,7 @@ TEST_CASE("learning rates are multiplied by the number of ranks, or by its root"
   CHECK(seen.at("step") == Approx(0.1 * factor));
   CHECK(seen.at("first") == Approx(0.1 * factor));
   CHECK(seen.at("second") == Approx(0.2 * factor));
+  CHECK(seen.at("default") == Approx(0.1 * factor));
   CHECK(seen.at("scale") == Approx(factor));
 }
 
@@ -91,13 +94,14 @@ TEST_CASE("a run that continues with other ranks has the checkpoint's rates, as 
   const auto [count, scaling, factor] =
       GENERATE(table<int, LearningRateScaling, double>({{1, LearningRateScaling::Linear, 1},
                                                         {2, LearningRateScaling::Linear, 2},
-                                                        {3, LearningRateScaling::Linear, 3},
+                                                        {4, LearningRateScaling::Linear, 4},
                                                         {2, LearningRateScaling::None, 1}}));
   auto more = ranks(count, scaling);
   more.restore_from = begun.checkpoint;
   const auto seen = seen_by({.lr = 0.7}, more);  // the checkpoint's count
   CHECK(seen.at("first") == Approx(0.1 * factor));
   CHECK(seen.at("second") == Approx(0.001 * factor));
+  CHECK(seen.at("default") == Approx(0.7 * factor));  // which no checkpoint has
 }
 
 TEST_CASE("a run that takes over another's checkpoint keeps its own rates, multiplied",
@@ -115,6 +119,7 @@ TEST_CASE("a run that takes over another's checkpoint keeps its own rates, multi
   const auto event = run.wait();
   CHECK(event.metrics.at("first") == Approx(1.4));
   CHECK(event.metrics.at("second") == Approx(2.8));
+  CHECK(event.metrics.at("default") == Approx(1.4));
   run.answer(Verdict::Continue);
   CHECK(run.wait().returned);
 }

@@ -16,4 +16,7 @@ double scale_of(LearningRateScaling scaling, int ranks);
 /// 1.
 void multiply_learning_rates(torch::optim::Optimizer& optimizer, double factor);
 
+/// The same of each group alone: what a checkpoint has are the options of groups.
+void multiply_rates_of_groups(torch::optim::Optimizer& optimizer, double factor);
+
 }  // namespace troupe::train

@@ -83,7 +83,7 @@ void PreparedOptimizers::restore_options(torch::optim::Optimizer& optimizer, std
   restoring_->load_options(optimizer, number, models_.parameter_names(), here_.device);
   if (!here_.member.reconfigured()) {
     const double now = scale_of(here_.options.scale_learning_rates, here_.world_size());
-    multiply_learning_rates(optimizer, now / restoring_->manifest().learning_rate_scale);
+    multiply_rates_of_groups(optimizer, now / restoring_->manifest().learning_rate_scale);
     return;
   }
   // The checkpoint has the options of who wrote it. The function has just made the optimizer with
