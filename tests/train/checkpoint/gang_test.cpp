@@ -64,9 +64,10 @@ TORCH_MODULE(Mixed);
 /// begins where its context says.
 struct MixedTraining {
   Context& ctx;
+  bool amsgrad = true;
   Mixed net = ctx.prepare(Mixed());
   train::PreparedOptimizer<torch::optim::Adam> optimizer = ctx.prepare(
-      torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(0.05).amsgrad(true)));
+      torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(0.05).amsgrad(amsgrad)));
 
   void step(std::uint64_t number) {
     optimizer.zero_grad();
@@ -102,11 +103,12 @@ struct Gang {
 };
 
 /// Trains for `steps` in a gang of this size and stage, and saves a checkpoint in the storage.
-void save_after(std::uint64_t steps, const Gang& gang, const fs::path& storage) {
+void save_after(std::uint64_t steps, const Gang& gang, const fs::path& storage,
+                bool amsgrad = true) {
   REQUIRE(run(
               gang.ranks, gang.stage,
               [&](Context& ctx) {
-                MixedTraining training{ctx};
+                MixedTraining training{ctx, amsgrad};
                 for (std::uint64_t i = 0; i < steps; ++i) training.step(i);
                 ctx.checkpoint(training.net, training.optimizer);
               },
@@ -145,6 +147,36 @@ TEST_CASE("a checkpoint of any gang is continued by any other, as if never inter
               },
               {}, from) == "");
   }
+}
+
+TEST_CASE("who takes over a checkpoint and switches amsgrad on has the maximum from then on",
+          "[train][checkpoint][gang]") {
+  const auto [ranks, stage] = GENERATE(Gang{1, 0}, Gang{2, 0}, Gang{2, 1}, Gang{2, 3});
+  CAPTURE(ranks, stage);
+  const Scratch scratch;
+  const auto storage = scratch.path() / "storage";
+  save_after(2, {ranks, stage}, storage, /*amsgrad=*/false);
+  const auto from = train::latest_checkpoint(storage);
+  const auto without_file = (scratch.path() / "without").string();
+  REQUIRE(run(
+              1, 0,
+              [&](Context& ctx) {
+                MixedTraining training{ctx, /*amsgrad=*/false};
+                training.step(2);
+                torch::save(training.values(), without_file);
+              },
+              {}, from) == "");
+  CHECK(failures(ForkedGang::on_one_node(ranks).run([&, stage = stage](GangContext& gang) {
+          TestMember member(gang, {}, from);
+          member.is_reconfigured = true;
+          Context ctx(member, options_with(stage));
+          MixedTraining training{ctx};
+          training.step(2);
+          std::vector<torch::Tensor> without;
+          torch::load(without, without_file);
+          expect_same(training.values(), without, 1e-9, "the maximum of the first moment alone");
+          training.step(3);
+        })) == "");
 }
 
 TEST_CASE("each rank writes what it alone has", "[train][checkpoint][gang]") {

@@ -26,7 +26,7 @@ class TestMember final : public Member {
   }
   const std::filesystem::path& storage() const override { return storage_; }
   const std::filesystem::path& restore_from() const override { return restore_from_; }
-  bool reconfigured() const override { return false; }
+  bool reconfigured() const override { return is_reconfigured; }
   std::uint64_t seed() const override { return run_seed; }
   const ContextSettings& settings() const override { return settings_; }
 
@@ -35,8 +35,9 @@ class TestMember final : public Member {
     std::filesystem::path checkpoint;
   };
   std::vector<Reported> reports;
-  int stop_at = 0;             ///< the report, from 1, that is answered with Stop; 0: none
-  std::uint64_t run_seed = 0;  ///< of the run
+  int stop_at = 0;               ///< the report, from 1, that is answered with Stop; 0: none
+  std::uint64_t run_seed = 0;    ///< of the run
+  bool is_reconfigured = false;  ///< it takes over a checkpoint with options of its own
 
  private:
   GangContext& gang_;

@@ -255,7 +255,8 @@ void Restoring::load_state(torch::optim::Optimizer& optimizer, OptimizerParts* p
     for (std::size_t p = 0; p < groups[g].size(); ++p) {
       const auto& saved = groups[g][p];
       if (saved.tensors.empty() && saved.steps == 0) continue;
-      const auto& parameter = optimizer.param_groups().at(g).params().at(p);
+      const auto& group = optimizer.param_groups().at(g);
+      const auto& parameter = group.params().at(p);
       const auto where = parts != nullptr ? parts->device_of_state() : std::nullopt;
       ElementState state{.steps = saved.steps, .tensors = std::vector<at::Tensor>(names.size())};
       for (std::size_t t = 0; t < names.size(); ++t) {
@@ -263,6 +264,7 @@ void Restoring::load_state(torch::optim::Optimizer& optimizer, OptimizerParts* p
         if (found != saved.tensors.end())
           state.tensors[t] = broadcast(found->second, where.value_or(parameter.device()));
       }
+      kind->complete(state, group.options());
       if (parts != nullptr && parts->take_state(optimizer, parameter, state)) continue;
       for (auto& tensor : state.tensors) {
         if (tensor.defined()) tensor = state_like(parameter, tensor);

@@ -3,6 +3,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include <ATen/ops/zeros_like.h>
 #include <c10/util/Type.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -22,6 +23,8 @@ void write_state(optim::SGDParamState& to, const ElementState& from) {
   to.momentum_buffer(from.tensors[0]);
 }
 
+void complete_state(ElementState&, const optim::SGDOptions&) {}
+
 /// Of Adam and of AdamW, which have the same fields in unrelated types.
 template <class State>
 ElementState read_state(const State& state) {
@@ -34,6 +37,13 @@ void write_state(State& to, const ElementState& from) {
   to.exp_avg(from.tensors[0]);
   to.exp_avg_sq(from.tensors[1]);
   to.max_exp_avg_sq(from.tensors[2]);
+}
+
+template <class Options>
+void complete_state(ElementState& state, const Options& options) {
+  const auto& squares = state.tensors[1];
+  auto& most = state.tensors[2];
+  if (options.amsgrad() && squares.defined() && !most.defined()) most = at::zeros_like(squares);
 }
 
 template <class Optimizer, class Options, class State>
@@ -51,6 +61,9 @@ class Kind final : public OptimizerKind {
     auto made = std::make_unique<State>();
     write_state(*made, state);
     return made;
+  }
+  void complete(ElementState& state, const optim::OptimizerOptions& options) const override {
+    complete_state(state, static_cast<const Options&>(options));
   }
   std::unique_ptr<optim::Optimizer> without_state(const optim::Optimizer& like) const override {
     return std::make_unique<Optimizer>(like.param_groups(),

@@ -9,6 +9,7 @@
 
 namespace torch::optim {
 class Optimizer;
+class OptimizerOptions;
 class OptimizerParamState;
 }  // namespace torch::optim
 
@@ -40,6 +41,10 @@ class OptimizerKind {
   virtual ElementState read(const torch::optim::OptimizerParamState& state) const = 0;
   virtual std::unique_ptr<torch::optim::OptimizerParamState> make(
       const ElementState& state) const = 0;
+  /// Adds to a state what a step with these options needs, and the options with which the state was
+  /// made did not: the maximum of AMSGrad, which begins as it does in a new optimizer.
+  virtual void complete(ElementState& state,
+                        const torch::optim::OptimizerOptions& options) const = 0;
   /// With the same parameters, groups and options, without state.
   virtual std::unique_ptr<torch::optim::Optimizer> without_state(
       const torch::optim::Optimizer& optimizer) const = 0;
