@@ -8,11 +8,13 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
 
 #include "deepspeed/engine_training.hpp"
 #include "support/catch.hpp"
@@ -165,6 +167,36 @@ TEST_CASE("an engine may have an optimizer of the program's own", "[train][deeps
           engine.step();
           expect(std::abs(engine.learning_rate() - 0.055) < 1e-15, "in the middle of the rise");
           expect(!engine.gradient_norm(), "nothing is clipped");
+        }) == "");
+}
+
+TEST_CASE("a rise without an end of its own ends at the rate of the first group",
+          "[train][deepspeed]") {
+  auto config = config_of(0, 2);
+  config.optimizer = {};
+  const bool has_end = GENERATE(false, true);
+  auto& schedule = std::get<WarmupLR>(config.scheduler.value());
+  schedule.warmup_num_steps = 2;
+  if (has_end) schedule.warmup_max_lr = 0.3;
+  config.gradient_accumulation_steps = 1;
+  CHECK(run(2, options_for(config), [&](Context& ctx) {
+          Net net(kWidths, 5);
+          auto engine = initialize(ctx, net, config, [](auto parameters) {
+            using torch::optim::OptimizerParamGroup;
+            using torch::optim::SGDOptions;
+            const auto last = parameters.back();
+            parameters.pop_back();
+            std::vector<OptimizerParamGroup> groups;
+            groups.emplace_back(parameters, std::make_unique<SGDOptions>(0.1));
+            groups.emplace_back(std::vector{last}, std::make_unique<SGDOptions>(0.7));
+            return torch::optim::SGD(groups, SGDOptions(0.5));
+          });
+          for (std::uint64_t number = 0; number < 4; ++number) {
+            engine.backward(loss_of(net, ctx.rank(), ctx.world_size(), number));
+            engine.step();
+          }
+          for (const auto& group : engine.optimizer().param_groups())
+            expect(group.options().get_lr() == (has_end ? 0.3 : 0.1), "of both groups");
         }) == "");
 }
 

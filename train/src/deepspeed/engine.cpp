@@ -3,6 +3,8 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -103,6 +105,14 @@ void tell_without_effect(const Context& context, const Config& config) {
                         fmt::join(config.without_effect, ", ")));
 }
 
+/// A WarmupLR that does not say to which rate it rises has all groups rise to the first one's.
+std::optional<Schedule> complete(std::optional<Schedule> schedule,
+                                 const std::vector<double>& rates) {
+  auto* warmup = schedule ? std::get_if<WarmupLR>(&*schedule) : nullptr;
+  if (warmup != nullptr && !warmup->warmup_max_lr) warmup->warmup_max_lr = rates.front();
+  return schedule;
+}
+
 bool has_gradient(const torch::optim::Optimizer& optimizer) {
   for (const auto& group : optimizer.param_groups()) {
     for (const auto& parameter : group.params()) {
@@ -165,9 +175,10 @@ Engine::Engine(Context& context, std::shared_ptr<torch::nn::Module> model, const
   context.prepare(model);
   auto counter = context.prepare(std::make_shared<StepCounter>());
   auto optimizer = make(context, trained_parameters_of(*model));
+  auto schedule = complete(config.scheduler, optimizer.rates);
   impl_ = std::unique_ptr<Impl>(new Impl{.context = context,
                                          .model = std::move(model),
-                                         .schedule = config.scheduler,
+                                         .schedule = std::move(schedule),
                                          .max_norm = config.gradient_clipping,
                                          .sizes = sizes,
                                          .counter = std::move(counter),
