@@ -44,7 +44,8 @@ void keep_alone(const troupe::train::Checkpoint& checkpoint) {
   if (!checkpoint.error.empty()) throw std::runtime_error(checkpoint.error);
   if (checkpoint.directory.empty()) return;
   for (const auto& entry : fs::directory_iterator(checkpoint.directory.parent_path())) {
-    if (entry.path() != checkpoint.directory) fs::remove_all(entry.path());
+    const bool is_one = entry.is_directory();  // and not the lock of the storage
+    if (is_one && entry.path() != checkpoint.directory) fs::remove_all(entry.path());
   }
 }
 

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -456,10 +455,7 @@ TEST_CASE("the best checkpoints of a run stay, and the last", "[train][checkpoin
     ctx.report({{"other", 1}}, ctx.checkpoint(layer));
   });
   CHECK_THAT(outcomes[0].message, Contains("reported without the metric 'loss'"));
-  std::vector<std::string> there;
-  for (const auto& entry : fs::directory_iterator(scratch.path()))
-    there.push_back(entry.path().filename().string());
-  std::ranges::sort(there);
-  CHECK(there == std::vector<std::string>{"checkpoint_000000", "checkpoint_000002",
-                                          "checkpoint_000004", "checkpoint_000005"});
+  CHECK(names_in(scratch.path()) ==
+        std::vector<std::string>{"checkpoint_000000", "checkpoint_000002", "checkpoint_000004",
+                                 "checkpoint_000005"});
 }

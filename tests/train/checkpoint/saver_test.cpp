@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -201,6 +203,37 @@ TEST_CASE("two runs on one storage are kept apart", "[train][checkpoint][saver]"
   CHECK(saved_by(second, 5) == storage.path() / "run_1/checkpoint_000001");
   CHECK(weight_in(storage.path() / "checkpoint_000001") == std::vector<float>{4});
   CHECK(weight_in(storage.path() / "run_1/checkpoint_000001") == std::vector<float>{5});
+}
+
+TEST_CASE("runs that see no lock of a folder are kept apart by that of a file, as over NFS",
+          "[train][checkpoint][saver]") {
+  const Scratch storage;
+  const auto file = storage.path() / ".lock";
+  const int other = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const auto is_free = [&] { return ::flock(other, LOCK_EX | LOCK_NB) == 0; };
+  REQUIRE(is_free());
+  CHECK(save(storage.path(), {1}) == storage.path() / "run_1/checkpoint_000000");
+  REQUIRE(::flock(other, LOCK_UN) == 0);
+  {
+    Saver saver(storage.path(), nullptr, test::kGuard);
+    CHECK(saver.begin(share_of(0, 1, 0, {2}))->wait().directory ==
+          storage.path() / "checkpoint_000000");
+    CHECK(!is_free());
+  }
+  CHECK(is_free());
+  ::close(other);
+}
+
+TEST_CASE("runs are kept apart by the lock of their folder where no file can be locked",
+          "[train][checkpoint][saver]") {
+  const Scratch storage;
+  fs::create_directory(storage.path() / ".lock");
+  fs::create_directory(storage.path() / "checkpoint_000000.0123456789abcdef.tmp");
+  Saver first(storage.path(), nullptr, test::kGuard);
+  CHECK(first.begin(share_of(0, 1, 0, {1}))->wait().directory ==
+        storage.path() / "checkpoint_000000");
+  CHECK(names_in(storage.path()) == std::vector<std::string>{"checkpoint_000000"});
+  CHECK(save(storage.path(), {2}) == storage.path() / "run_1/checkpoint_000000");
 }
 
 TEST_CASE("a storage that is removed while a run lives is made anew, and still one run's",

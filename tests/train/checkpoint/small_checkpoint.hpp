@@ -81,10 +81,16 @@ inline void limit_files(rlim_t bytes) {
   expect(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "another limit of files");
 }
 
-inline std::size_t entries(const std::filesystem::path& folder) {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder),
-                                                std::filesystem::directory_iterator()));
+/// The names in a folder, in their order, but for the lock of the run that writes to it.
+inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename() != ".lock") names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
 }
+inline std::size_t entries(const std::filesystem::path& folder) { return names_in(folder).size(); }
 
 inline std::string content_of(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);

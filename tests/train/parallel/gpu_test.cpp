@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstdint>
 #include <exception>
-#include <filesystem>
 #include <stdexcept>
 #include <string>
 
@@ -210,9 +209,7 @@ TEST_CASE("a checkpoint written from a GPU continues with another number of rank
   };
   CHECK(failures(ForkedGang::on_one_node(1).run(
             [&](GangContext& gang) { steps(gang, folder.path().string(), "", 0, 5); })) == "");
-  std::string written;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
-    written = entry.path().string();
+  const auto written = latest_checkpoint(folder.path()).string();
   INFO(written);
   CHECK(failures(ForkedGang::on_one_node(2).run(
             [&](GangContext& gang) { steps(gang, "", written, 5, 10); })) == "");
