@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 #include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/rmsprop.h>
@@ -301,6 +303,39 @@ TEST_CASE("what ZeRO cannot do is refused with what to do", "[train][zero]") {
                ctx.prepare(adam(other));
              }),
              Contains("parameter 0 of the optimizer is of no model that was prepared"));
+}
+
+TEST_CASE("a model may end while its layers are trained", "[train][zero]") {
+  const int stage = GENERATE(0, 1, 2, 3);
+  const int ranks = GENERATE(1, 2);
+  CAPTURE(stage, ranks);
+  const auto training = [](bool lives) {
+    return [lives](Context& ctx) {
+      torch::manual_seed(7);
+      torch::nn::Linear first(6, 5), second(5, 4);
+      auto whole = ctx.prepare(torch::nn::Sequential(first, second));
+      if (!lives) whole = nullptr;
+      auto parameters = first->parameters();
+      for (const auto& parameter : second->parameters()) parameters.push_back(parameter);
+      auto optimizer = ctx.prepare(adam_of(parameters));
+      for (std::uint64_t number = 0; number < 3; ++number) {
+        optimizer.zero_grad();
+        const auto x = part(rows(24, 6, number).to(torch::kFloat32), ctx.rank(), ctx.world_size());
+        second->forward(first->forward(x)).square().mean().backward();
+        optimizer.step();
+      }
+      std::vector<torch::Tensor> values;
+      for (const auto& parameter : parameters) values.push_back(parameter.detach().clone());
+      return values;
+    };
+  };
+  const auto gang = ForkedGang::on_one_node(ranks);
+  const KeptValues kept;
+  CHECK(run_in(gang, options_with(stage),
+               [&](Context& ctx) { kept.keep(ctx, training(true)(ctx)); }) == "");
+  CHECK(run_in(gang, options_with(stage), [&](Context& ctx) {
+          kept.expect_same_as(training(false)(ctx), 0, "with a model that has ended");
+        }) == "");
 }
 
 TEST_CASE("what would leave ZeRO's parts of an optimizer is refused", "[train][zero]") {

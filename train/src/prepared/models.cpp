@@ -65,6 +65,7 @@ void PreparedModels::prepare(std::shared_ptr<torch::nn::Module> module) {
   make_alike(*module);
   connect_statistics(*module);
   average_gradients(prepared, *module);
+  prepared.names = names_of(*module);
   if (known != models_.end())
     *known = std::move(prepared);
   else
@@ -204,11 +205,20 @@ std::vector<std::shared_ptr<torch::nn::Module>> PreparedModels::living() const {
   return models;
 }
 
+std::vector<PreparedModels::KnownName> PreparedModels::names_of(const torch::nn::Module& module) {
+  std::vector<KnownName> names;
+  for (auto& [name, tensor] : layout_of(module).parameters)
+    names.push_back({KnownParameter(tensor.getIntrusivePtr()), name});
+  return names;
+}
+
 ParameterNames PreparedModels::parameter_names() const {
   ParameterNames names;
-  for (const auto& model : living()) {
-    for (const auto& [name, tensor] : layout_of(*model).parameters)
-      names.emplace(tensor.unsafeGetTensorImpl(), name);
+  for (const auto& model : models_) {
+    const auto module = model.module.lock();
+    for (const auto& [parameter, name] : module ? names_of(*module) : model.names) {
+      if (const auto lives = parameter.lock()) names.emplace(lives.get(), name);
+    }
   }
   return names;
 }

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/UndefinedTensorImpl.h>
+#include <c10/util/intrusive_ptr.h>
 
 #include <troupe/train/plan.hpp>
 
@@ -79,7 +82,8 @@ class PreparedModels {
 
   /// Of all models so far, also of those that have ended.
   const ModelSize& size() const { return size_; }
-  /// Of the parameters of all models that live.
+  /// Of the parameters that live: those of all models that live, and those that others had as they
+  /// were prepared, as a Sequential that ends while its layers live.
   ParameterNames parameter_names() const;
   /// All models, also those that have ended; a model that is not cut has no buckets.
   std::vector<CutModel> cut_models() const;
@@ -91,13 +95,20 @@ class PreparedModels {
   InitialMasters* masters() const { return masters_.get(); }
 
  private:
+  using KnownParameter = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+  struct KnownName {
+    KnownParameter parameter;
+    std::string name;
+  };
   struct Prepared {
     std::weak_ptr<torch::nn::Module> module;
+    std::vector<KnownName> names = {};      // as it was prepared
     std::shared_ptr<Reducer> reducer = {};  // nullptr: nothing is averaged
     std::unique_ptr<ParameterWatch> watch = {};
     CutModel cut = {};  // with ZeRO's stages 2 and 3
   };
 
+  static std::vector<KnownName> names_of(const torch::nn::Module& module);
   std::vector<std::shared_ptr<torch::nn::Module>> living() const;
   bool cuts_values() const;
   void warn_of_one_rank();
