@@ -29,8 +29,13 @@ tune::Results<Config> search(bool in_process) {
                                       .in_process = in_process});
 }
 
-/// A search within a task, whose trials run on a thread of the same process.
+/// Searches within a task, whose trials run on a thread of the same process, or each in a gang.
 double best_of_search() { return search(true).best().value(); }
+double best_of_gangs() { return search(false).best().value(); }
+int best_of_gangs_and_square() {
+  const auto best = static_cast<int>(best_of_gangs());
+  return task<square>(best).get(kGuard);  // the CPU is lent anew
+}
 
 }  // namespace
 
@@ -50,4 +55,10 @@ TEST_CASE("a trial in the process of a task lends the task's CPU to the task tha
           "[tune][cpus][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 1});
   CHECK(task<best_of_search>().get(2 * kGuard) == 4);
+}
+
+TEST_CASE("a search in a task lends the task's CPU to its trials, and has it again afterwards",
+          "[tune][cpus][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 1});
+  CHECK(task<best_of_gangs_and_square>().get(3 * kGuard) == 16);
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include <troupe/detail/trainable/lent_cpu.hpp>
 #include <troupe/tune/detail/search.hpp>
 
 #include "run/launch/known_nodes.hpp"
@@ -80,6 +81,7 @@ class GangLauncher final : public Launcher {
                                                   std::size_t ranks) const;
   void sleep_until(Clock::time_point deadline) const;
 
+  const troupe::detail::LentCpu lent_cpu_;  // of a task that searches: its trials need one
   const detail::AskForWorkers ask_for_workers_;
   const std::function<detail::Work(const Launch&)> work_of_;
   const Seconds already_;  // that the run had gone on for before
