@@ -118,6 +118,28 @@ TEST_CASE(
         })) == "");
 }
 
+TEST_CASE("what a model became since it was prepared is named at each stage of ZeRO",
+          "[train][changed_model][zero]") {
+  const int stage = GENERATE(1, 2, 3);
+  const bool is_retyped = GENERATE(false, true);
+  const std::string named = is_retyped ? "was given another type or device after its model"
+                                       : " is trained now, and was frozen when its model was";
+  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member, {.zero = {.stage = stage}});
+          Net net(kWidths);
+          if (!is_retyped) net->layers[0]->weight.set_requires_grad(false);
+          ctx.prepare(net);
+          expect(error_of(loss_of(net, ctx.rank())).empty(), "a backward of the model as it was");
+          net->zero_grad();
+          if (is_retyped)
+            net->to(torch::kFloat32);
+          else
+            net->layers[0]->weight.set_requires_grad(true);
+          for (int step = 0; step < 2; ++step) expect_error(loss_of(net, ctx.rank()), named);
+        })) == "");
+}
+
 TEST_CASE("parameters whose storage was replaced are averaged", "[train][changed_model]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
