@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "guard.hpp"
+#include "left_program.hpp"
 #include "support/cluster.hpp"
 #include "terminal.hpp"
 
@@ -54,11 +55,6 @@ void check_that_the_others_end(const std::vector<std::string>& options,
   CHECK_FALSE(is_alive(number_after(child.output(), "[0] pid")));
 }
 
-/// For a shell: starts a process in a session of its own, which writes its id into the file `$left`.
-constexpr const char* kLeave =
-    "setsid sh -c 'echo $$ > $0.new; mv $0.new $0; exec sleep 300' $left & "
-    "until [ -s $left ]; do sleep 0.02; done; ";
-
 /// For a shell: rank 0 fails at once, and rank 1 ends only when it is killed.
 constexpr const char* kFailsAndWaits =
     "if [ $RANK = 0 ]; then until [ -e $ready ]; do sleep 0.02; done; exit 3; fi; "
@@ -68,14 +64,6 @@ constexpr const char* kFailsAndWaits =
 std::string stopped_by(const std::string& summary) {
   std::ifstream in(summary);
   return nlohmann::json::parse(in).at("stopped_by").get<std::string>();
-}
-
-pid_t number_in(const std::string& file) {
-  pid_t number = 0;
-  std::ifstream(file) >> number;
-  INFO(file);
-  REQUIRE(number > 0);
-  return number;
 }
 
 }  // namespace
@@ -243,12 +231,10 @@ TEST_CASE("a program that leaves its process group is gone after SIGINT", "[laun
 TEST_CASE("a program that leaves its process group is gone after a restart", "[launch]") {
   const TemporaryFolder folder;
   const auto file = folder.path() + "/left";
-  // The second attempt waits, for a minute at most, until what the first has left is gone.
-  auto child =
-      start_run({"--max-restarts", "1", "--env", "left=" + file, "--", "sh", "-c",
-                 "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then " + std::string(kLeave) +
-                     "exit 3; fi; i=0; while kill -0 $(cat $left) 2> /dev/null; do "
-                     "i=$((i+1)); [ $i -lt 1200 ] || exit 4; sleep 0.05; done; echo gone"});
+  // The second attempt waits until what the first has left is gone.
+  auto child = start_run({"--max-restarts", "1", "--env", "left=" + file, "--", "sh", "-c",
+                          "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then " + std::string(kLeave) +
+                              "exit 3; fi; " + kUntilGone + "echo gone"});
   const auto status = child.wait(kGuard);
   INFO(child.output());
   REQUIRE(status);

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "left_program.hpp"
 #include "sweep_support.hpp"
 #include "terminal.hpp"
 
@@ -149,6 +150,51 @@ TEST_CASE("the name of a sweep's file is said as it is", "[sweep]") {
           kNoClusterForSweeps);
   CHECK(done.exit_code == 1);
   CHECK_THAT(done.output, Contains("`troupe tune run .sweep.toml` begins one"));
+}
+
+TEST_CASE("what a trial's program has left in a session of its own ends with the trial",
+          "[sweep]") {
+  std::string end, more, status;
+  SECTION("which has ended well") {
+    end = "exit 0";
+    status = "terminated";
+  }
+  SECTION("which has failed") {
+    end = "exit 3";
+    status = "errored";
+  }
+  SECTION("which its scheduler has stopped") {
+    end = "while :; do sleep 0.05; echo \"$report\"; done";
+    more = "grace = 1\n[scheduler]\ntype = \"asha\"\nmax_t = 3\n";
+    status = "terminated";
+  }
+  // The second trial waits until what the first has left is gone, and so before the sweep ends.
+  const Sweep sweep("left=$PWD/left; report=\"troupe: {\\\"loss\\\": -$1}\"\n" +
+                        std::string("if [ $1 = 0 ]; then ") + kLeave + "echo \"$report\"; " + end +
+                        "; fi\n" + kUntilGone + "echo \"$report\"\n",
+                    "max_concurrent = 1\n" + more + "[space]\nx = { grid = [0, 1] }\n");
+  const auto done = sweep.tune("run");
+  INFO(done.output);
+  CHECK(done.exit_code == 0);
+  const auto trials = sweep.summary().at("trials");
+  CHECK(trials.at(0).at("status") == status);
+  CHECK(trials.at(1).at("status") == "terminated");
+  CHECK_FALSE(is_alive(number_in(sweep.folder() + "/left")));
+  CHECK(sweep.programs().empty());
+}
+
+TEST_CASE("what a trial's program has left in a session of its own ends with Ctrl-C", "[sweep]") {
+  const Sweep sweep("left=$PWD/left; " + std::string(kLeave) + kWaits,
+                    "grace = 1\n[space]\nx = { grid = [0] }\n");
+  Terminal terminal({TROUPE_PROGRAM, "tune", "run", sweep.folder() + "/sweep.toml"},
+                    {"TERM=xterm", "TROUPE_ADDRESS=", "TROUPE_TOKEN="});
+  wait_for_report(sweep);
+  const auto left = number_in(sweep.folder() + "/left");
+  CHECK(is_alive(left));
+  terminal.type("\x03");
+  CHECK(terminal.end() == std::optional(128 + SIGINT));
+  CHECK_FALSE(is_alive(left));
+  CHECK(sweep.programs().empty());
 }
 
 TEST_CASE("resume ends what a sweep left running whose processes were all killed", "[sweep]") {
