@@ -128,3 +128,17 @@ TEST_CASE("a job that has printed nothing says so, and where its log is asked fo
   CHECK_THAT(other.output, Catch::Contains("`troupe job logs quiet` has what it printed"));
   job(cluster, {"forget", "quiet"});
 }
+
+TEST_CASE("bytes that are no text are in the log of a job as they are", "[launch][cluster]") {
+  const TestCluster cluster(1);
+  const auto followed = job(cluster, {"submit", "--wait", "--name", "binary", "--", "sh", "-c",
+                                      "printf 'a\\000b\\377\\033[1m\\r\\n\\200'; exit 3"});
+  CHECK(followed.exit_code == 3);
+  CHECK(state(cluster, "binary") == "failed with exit code 3");
+  const auto logs = job(cluster, {"logs", "binary"});
+  CHECK(logs.exit_code == 0);
+  CHECK_THAT(logs.output, Catch::Contains(std::string("a\0b\xff\x1b[1m\r\n\x80", 11)));
+  const auto listed = job(cluster, {"list"});
+  CHECK(listed.exit_code == 0);
+  CHECK_THAT(listed.output, Catch::Contains("failed with exit code 3"));
+}
