@@ -56,6 +56,28 @@ TEST_CASE("reports are read among bytes that are no text, which the log has as t
   check_is_shown(sweep, "best: trial 1, loss 0.1");
 }
 
+TEST_CASE("a program that fails after bytes that are no text is told of with all its last lines",
+          "[sweep]") {
+  const auto body =
+      "[ $1 = 1 ] && { echo \"troupe: {\\\"loss\\\": $1}\"; exit; }\n"
+      "[ $1 = 2 ] && echo '{\"message\": \"b\\u0000\\u001b[1m no disk\"}' > "
+      "$TORCHELASTIC_ERROR_FILE\n" +
+      std::string(kBinary) + "echo; echo no memory; exit 9\n";
+  const Sweep sweep(body, "max_concurrent = 1\n" + std::string(kGrid));
+  const auto done = sweep.tune("run");
+  INFO(done.output);
+  CHECK(done.exit_code == 0);
+  CHECK_THAT(done.output, Contains("ended with exit code 9; its last lines:") &&
+                              Contains("no memory") && Contains("no disk"));
+  CHECK_FALSE(has_control_characters(done.output));
+  const auto trials = sweep.summary().at("trials");
+  CHECK_THAT(trials.at(0).at("error").get<std::string>(),
+             Contains("no memory\n") && Contains("output-rank-0.log"));
+  CHECK_THAT(trials.at(2).at("error").get<std::string>(),
+             Contains("its traceback:") && Contains(" no disk\n") && Contains("output-rank-0.log"));
+  check_is_shown(sweep, "best: trial 1, loss 1");
+}
+
 TEST_CASE("a report that is no text is refused in printable words", "[sweep]") {
   const auto body =
       "[ $1 = 1 ] && { echo \"troupe: {\\\"loss\\\": $1}\"; exit; }\n"

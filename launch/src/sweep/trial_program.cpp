@@ -113,7 +113,7 @@ class TrialRun {
       if (!stopping_ && is_told_to_stop()) stop();
     }
     if (context_.rank() == 0) tell_to_stop();
-    if (!stopping_ && failed_) throw std::runtime_error(in_words(*failed_));
+    if (!stopping_ && failed_) throw error_of(*failed_);
     if (!stopping_ && context_.rank() == 0 && is_first_attempt_ && !reports_.has_any())
       throw std::runtime_error(reports_.why_none());
   }
@@ -329,6 +329,11 @@ class TrialRun {
     }
   }
 
+  std::runtime_error error_of(const RankEnd& end) const {
+    auto words = in_words(end);
+    std::ranges::replace(words, '\0', ' ');  // at which the text of an exception would end
+    return std::runtime_error(words);
+  }
   std::string in_words(const RankEnd& end) const {
     if (!end.not_started.empty()) return "the program could not be started: " + end.not_started;
     if (end.signal != 0) {
