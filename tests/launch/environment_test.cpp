@@ -93,6 +93,8 @@ TEST_CASE("a rank has the variables of Horovod, Open MPI and JAX", "[launch]") {
   CHECK(rank.at("OMPI_COMM_WORLD_SIZE") == "6");
   CHECK(rank.at("OMPI_COMM_WORLD_LOCAL_RANK") == "1");
   CHECK(rank.at("OMPI_COMM_WORLD_LOCAL_SIZE") == "2");
+  CHECK(rank.at("OMPI_UNIVERSE_SIZE") == "6");
+  CHECK(variables_of(plan, 3).at("OMPI_COMM_WORLD_NODE_RANK") == "3");  // of the ranks on its node
   CHECK(rank.at("JAX_COORDINATOR_ADDRESS") == "10.0.0.1:2");
   CHECK(rank.at("JAX_NUM_PROCESSES") == "6");
   CHECK(rank.at("JAX_PROCESS_ID") == "5");

@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -110,6 +113,40 @@ TEST_CASE("a run says why its cluster has ended, and which rank was lost", "[lau
   CHECK(cluster.head().wait());
 }
 
+TEST_CASE("a gang that waits for its place ends at once by SIGINT and by its time limit",
+          "[launch][cluster]") {
+  const TestCluster cluster(1, 1);
+  auto holder = start_on(cluster, {"--", "sh", "-c", "echo here; exec sleep 600"});
+  holder.wait_for_output("[0] here");
+  const auto start = [&](std::vector<std::string> options) {
+    options.insert(options.end(), {"--grace", "600", "--", "touch", cluster.folder() + "/started"});
+    return start_on(cluster, std::move(options));
+  };
+  const auto check_ends = [&](Child& waiting, int exit_code) {
+    const auto status = waiting.wait();
+    INFO(waiting.output());
+    REQUIRE(status);
+    CHECK(WIFEXITED(*status));
+    CHECK(WEXITSTATUS(*status) == exit_code);
+    CHECK_THAT(waiting.output(), Catch::Contains("before one was started"));
+  };
+  SECTION("SIGINT") {
+    auto waiting = start({});
+    waiting.wait_for_output("has waited for");
+    waiting.signal(SIGINT);
+    check_ends(waiting, 128 + SIGINT);
+  }
+  SECTION("its time limit") {
+    auto waiting = start({"--timeout", "2"});
+    check_ends(waiting, 124);
+  }
+  CHECK(is_alive(holder.pid()));
+  holder.signal(SIGTERM);
+  CHECK(holder.wait());
+  CHECK(cluster.all_is_free());
+  CHECK_FALSE(std::filesystem::exists(cluster.folder() + "/started"));
+}
+
 TEST_CASE("a program that leaves its process group is gone with its gang", "[launch][cluster]") {
   const TestCluster cluster(1);
   const auto done = run_on(
@@ -164,4 +201,25 @@ TEST_CASE("a folder that is sent is the working directory of all ranks, and gone
   std::getline(std::ifstream(where) >> std::ws, path);
   CHECK(path != sent);
   CHECK(eventually([&] { return !std::filesystem::exists(path); }));
+}
+
+TEST_CASE("a folder that a node has is not sent there again", "[launch][cluster]") {
+  const TestCluster cluster(1);
+  const auto sent = cluster.folder() + "/sent";
+  std::filesystem::create_directories(sent);
+  /// How many pieces of folders the node has taken in all, once a run has sent this content.
+  const auto taken_after = [&](const std::string& text) {
+    std::ofstream(sent + "/x") << text << "\n";
+    const auto done = run_on(cluster, {"-n", "2", "--workdir", sent, "--", "cat", "x"});
+    CHECK(done.exit_code == 0);
+    CHECK_THAT(done.output, Catch::Contains("[1] " + text + "\n"));
+    const auto trace =
+        nlohmann::json::parse(printed_by({TROUPE_PROGRAM, "timeline", "-"}, cluster.environment()));
+    return std::ranges::count_if(trace.at("traceEvents"), [](const nlohmann::json& event) {
+      return event.at("name") == "troupe::launch::RankHost::receive";
+    });
+  };
+  CHECK(taken_after("one") == 1);
+  CHECK(taken_after("one") == 1);
+  CHECK(taken_after("two") == 2);
 }
