@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 from hosts import two_hosts
-from support import PROGRAM, PROGRAMS, FrameworkTest, run
+from support import PROGRAM, PROGRAMS, FrameworkTest, launched, run
 
 SHELL = "echo result $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE, $OMPI_COMM_WORLD_LOCAL_RANK of $OMPI_COMM_WORLD_LOCAL_SIZE here"
 CPP = """
@@ -48,6 +48,23 @@ class HostsTest(FrameworkTest):
             done = hosts.launched("--workdir", folder, "--", sys.executable, client.name)
         self.assertEqual(self.results(done), sorted(f"| {attempt} | 0:{attempt} 1:{attempt} | {rank}:{attempt} | 0:{attempt} 1:{attempt}"
                                                     for rank in range(2) for attempt in (1, 2)))
+
+
+class PortsTest(FrameworkTest):
+    """The ports that frameworks are told of: a program of the standard library binds them and meets there."""
+
+    def check_meet(self, done, ranks):
+        places = (("TF_CONFIG", ranks), ("MASTER_PORT", 1), ("JAX_COORDINATOR_ADDRESS", 1))
+        self.assertEqual(self.results(done), sorted(f"{rank} met {list(range(ranks))} at {count} of {name}"
+                                                    for rank in range(ranks) for name, count in places))
+
+    def test_ranks_meet_at_the_ports_of_every_framework(self):
+        self.check_meet(launched(3, "ports.py"), 3)
+
+    def test_ranks_on_two_hosts_meet_there_too(self):
+        with tempfile.TemporaryDirectory() as folder, two_hosts(self) as hosts:
+            shutil.copy(PROGRAMS / "ports.py", folder)
+            self.check_meet(hosts.launched("--workdir", folder, "--", sys.executable, "ports.py"), 2)
 
 
 SWEEP = """
