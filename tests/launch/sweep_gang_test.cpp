@@ -1,5 +1,7 @@
 #include <chrono>
 #include <filesystem>
+#include <set>
+#include <string>
 
 #include <catch2/catch.hpp>
 
@@ -71,6 +73,39 @@ while :; do sleep 0.05; done)",
                Catch::Contains("waits"));
   }
   CHECK(sweep.programs().empty());
+  CHECK(cluster.all_is_free());
+}
+
+TEST_CASE("trials that run at once see GPUs of their own", "[sweep][cluster]") {
+  TestCluster cluster(0);
+  cluster.add_worker({"--cpus", "2", "--gpus", "2"});
+  const auto seen = [](const Sweep& sweep) {
+    std::multiset<std::string> gpus;
+    for (const auto* trial : {"1", "2"}) gpus.insert(sweep.content(std::string("seen-") + trial));
+    return gpus;
+  };
+  // Each of the pair waits for the other: they run at once.
+  const std::string together = R"(echo $CUDA_VISIBLE_DEVICES. > new-$1; mv new-$1 seen-$1
+until [ -s seen-1 -a -s seen-2 ]; do sleep 0.02; done
+echo "troupe: {\"loss\": $1}")";
+  const std::string pair = "[space]\nx = { grid = [1, 2] }\n";
+  const Sweep one(together, "[gang]\ngpus = 1\n" + pair);
+  const auto done = tune_on(cluster, one);
+  INFO(done.output);
+  CHECK(done.exit_code == 0);
+  CHECK(seen(one) == std::multiset<std::string>{"0.\n", "1.\n"});
+  const Sweep none(together, pair);
+  CHECK(tune_on(cluster, none).exit_code == 0);
+  CHECK(seen(none) == std::multiset<std::string>{".\n", ".\n"});
+  // Trials of two GPUs each run one after the other.
+  const Sweep both(R"(mkdir busy || exit 3
+echo $CUDA_VISIBLE_DEVICES. > seen-$1; rmdir busy
+echo "troupe: {\"loss\": $1}")",
+                   "[gang]\ngpus = 2\n" + std::string(kGrid));
+  CHECK(tune_on(cluster, both).exit_code == 0);
+  CHECK(seen(both) == std::multiset<std::string>{"0,1.\n", "0,1.\n"});
+  const auto summary = both.summary();
+  for (const auto& trial : summary.at("trials")) CHECK(trial.at("status") == "terminated");
   CHECK(cluster.all_is_free());
 }
 
