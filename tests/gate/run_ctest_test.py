@@ -148,12 +148,12 @@ class Gate(unittest.TestCase):
             self.assertIn("FAILED: reports (Passed, with a report of a sanitizer)\n", self.file("failed_tests.txt"))
 
     def test_what_takes_more_than_a_fifth_of_its_limit_is_named(self):
-        self.add("slow", "sleep 1", TIMEOUT=4)
-        self.add("quick", "true", TIMEOUT=4)
+        self.add("slow", "sleep 5", TIMEOUT=24)
+        self.add("quick", "true", TIMEOUT=600)
         self.add("without a limit", "sleep 1")
         code, printed = self.run_gate()
         self.assertEqual(code, 0, printed)
-        self.assertIn("  more than a fifth of its limit, 1 of 4 s: slow\n", printed)
+        self.assertRegex(printed, r"\n  more than a fifth of its limit, \d+ of 24 s: slow\n")  # longer where the machine stands still
         self.assertEqual(printed.count("a fifth"), 1, printed)
 
     def test_a_report_in_the_second_run_is_not_forgiven(self):
