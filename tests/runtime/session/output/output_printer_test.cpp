@@ -3,6 +3,7 @@
 #include <string>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pty.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
@@ -40,6 +41,20 @@ void give(OutputPrinter& printer, const std::string& lines, std::uint64_t number
   process.setLines(
       capnp::Data::Reader(reinterpret_cast<const capnp::byte*>(lines.data()), lines.size()));
   printer.take(message.root().getWorkerOutput());
+}
+
+/// What comes until it is `bytes`, and what else is there then. A terminal hands over in pieces, and
+/// later, what was written to it at once.
+std::string read_from(int file, std::size_t bytes) {
+  std::string text;
+  for (pollfd ready{.fd = file, .events = POLLIN, .revents = 0}; text.size() < bytes;) {
+    if (::poll(&ready, 1, std::chrono::milliseconds(kGuard).count()) != 1) break;
+    char piece[1000];
+    const auto come = ::read(file, piece, sizeof piece);
+    if (come <= 0) break;
+    text.append(piece, static_cast<std::size_t>(come));
+  }
+  return text;
 }
 
 TEST_CASE("each line is printed with who it was", "[runtime][output]") {
@@ -139,11 +154,10 @@ TEST_CASE("a line goes above what is drawn in place on the same terminal, which 
     elsewhere.finish(kGuard);
     picture.leave(terminal.get());
   }
-  std::string text(1000, '\0');
-  text.resize(static_cast<std::size_t>(::read(master.get(), text.data(), text.size())));
-  CHECK(text ==
-        "\x1b[Jhead\r\nrow\r\n\x1b[2A\r\x1b[J"
-        "(fib process=7 pid=4711 node=w1) one\r\nhead\r\nrow\r\n");
+  const std::string expected =
+      "\x1b[Jhead\r\nrow\r\n\x1b[2A\r\x1b[J"
+      "(fib process=7 pid=4711 node=w1) one\r\nhead\r\nrow\r\n";
+  CHECK(read_from(master.get(), expected.size()) == expected);
   std::string piped(1000, '\0');
   piped.resize(static_cast<std::size_t>(::read(pipe.read_end.get(), piped.data(), piped.size())));
   CHECK(piped == "(fib process=7 pid=4711 node=w1) two\n");
