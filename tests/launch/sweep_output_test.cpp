@@ -22,6 +22,21 @@ bool has_control_characters(const std::string& text) {
   });
 }
 
+/// One trial after the other of a program that reports and ends where x is 1, and else does `body`.
+Sweep sweep_of(const std::string& body) {
+  return Sweep("[ $1 = 1 ] && { echo \"troupe: {\\\"loss\\\": $1}\"; exit; }\n" + body,
+               "max_concurrent = 1\n" + std::string(kGrid));
+}
+
+/// What it printed, without a control character.
+std::string run_to_the_end(const Sweep& sweep) {
+  const auto done = sweep.tune("run");
+  INFO(done.output);
+  CHECK(done.exit_code == 0);
+  CHECK_FALSE(has_control_characters(done.output));
+  return done.output;
+}
+
 /// `show`, `show --json` and the report read the run.
 void check_is_shown(const Sweep& sweep, const std::string& best) {
   const auto shown = sweep.tune("show");
@@ -58,18 +73,12 @@ TEST_CASE("reports are read among bytes that are no text, which the log has as t
 
 TEST_CASE("a program that fails after bytes that are no text is told of with all its last lines",
           "[sweep]") {
-  const auto body =
-      "[ $1 = 1 ] && { echo \"troupe: {\\\"loss\\\": $1}\"; exit; }\n"
+  const auto sweep = sweep_of(
       "[ $1 = 2 ] && echo '{\"message\": \"b\\u0000\\u001b[1m no disk\"}' > "
       "$TORCHELASTIC_ERROR_FILE\n" +
-      std::string(kBinary) + "echo; echo no memory; exit 9\n";
-  const Sweep sweep(body, "max_concurrent = 1\n" + std::string(kGrid));
-  const auto done = sweep.tune("run");
-  INFO(done.output);
-  CHECK(done.exit_code == 0);
-  CHECK_THAT(done.output, Contains("ended with exit code 9; its last lines:") &&
-                              Contains("no memory") && Contains("no disk"));
-  CHECK_FALSE(has_control_characters(done.output));
+      std::string(kBinary) + "echo; echo no memory; exit 9\n");
+  CHECK_THAT(run_to_the_end(sweep), Contains("ended with exit code 9; its last lines:") &&
+                                        Contains("no memory") && Contains("no disk"));
   const auto trials = sweep.summary().at("trials");
   CHECK_THAT(trials.at(0).at("error").get<std::string>(),
              Contains("no memory\n") && Contains("output-rank-0.log"));
@@ -79,15 +88,8 @@ TEST_CASE("a program that fails after bytes that are no text is told of with all
 }
 
 TEST_CASE("a report that is no text is refused in printable words", "[sweep]") {
-  const auto body =
-      "[ $1 = 1 ] && { echo \"troupe: {\\\"loss\\\": $1}\"; exit; }\n"
-      "printf 'troupe: {\"loss\\377\\000\": 1}\\n'\n";
-  const Sweep sweep(body, "max_concurrent = 1\n[space]\nx = { grid = [3, 1] }\n");
-  const auto done = sweep.tune("run");
-  INFO(done.output);
-  CHECK(done.exit_code == 0);
-  CHECK_THAT(done.output, Contains("which is no report (it is no JSON)"));
-  CHECK_FALSE(has_control_characters(done.output));
+  const auto sweep = sweep_of("printf 'troupe: {\"loss\\377\\000\": 1}\\n'\n");
+  CHECK_THAT(run_to_the_end(sweep), Contains("which is no report (it is no JSON)"));
   check_is_shown(sweep, "best: trial 1, loss 1");
 }
 

@@ -1,44 +1,22 @@
 #include <chrono>
 #include <cstring>
-#include <functional>
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "child_process.hpp"
 #include "guard.hpp"
 #include "ring/bell.hpp"
 #include "ring/segment.hpp"
 
 using namespace troupe::ring;
 using Clock = std::chrono::steady_clock;
+using troupe::test::ChildProcess;
 using troupe::test::kGuard;
 
 namespace {
-
-/// A child of the test; what it returns is its exit code.
-class Child {
- public:
-  explicit Child(const std::function<int()>& body) : pid_(::fork()) {
-    if (pid_ == 0) ::_exit(body());
-  }
-  ~Child() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
-  }
-  int exit_code() {
-    int status = 0;
-    ::waitpid(std::exchange(pid_, 0), &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_;
-};
 
 /// Sleeps on the bell until the ring has something, as a user's thread does. False: nobody woke it.
 bool wait_for(Consumer& consumer, Bell& bell) {
@@ -61,7 +39,7 @@ TEST_CASE("two processes pass a million numbers through a ring, and nobody sleep
   auto segment = *Segment::create();
   auto bell = Bell::create();
   constexpr std::uint64_t kCount = 1'000'000;
-  Child reader([&] {
+  ChildProcess reader([&] {
     Consumer consumer(segment.calls(), segment.call_memory());
     for (std::uint64_t expected = 0; expected < kCount;) {
       if (!wait_for(consumer, *bell)) return 2;
@@ -91,7 +69,7 @@ TEST_CASE("a call and its answer wake two sleeping processes in turn", "[runtime
   auto segment = *Segment::create();
   auto here = Bell::create();
   auto there = Bell::create();
-  Child callee([&] {
+  ChildProcess callee([&] {
     Consumer calls(segment.calls(), segment.call_memory());
     Producer replies(segment.replies(), segment.reply_memory());
     for (int i = 0; i < 5'000; ++i) {

@@ -1,14 +1,14 @@
+#include <memory>
+#include <mutex>
 #include <thread>
 
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
-#include <csignal>
 
 #include "../../support/id_literals.hpp"
+#include "child_process.hpp"
 #include "guard.hpp"
 #include "harness.hpp"
 #include "transfer/chunks.hpp"
@@ -20,6 +20,7 @@ using namespace troupe::transfer;
 using namespace troupe::transfer::test;
 using Catch::Matchers::Contains;
 using Kind = store::Refusal::Kind;
+using troupe::test::ChildProcess;
 using troupe::test::kGuard;
 
 namespace {
@@ -62,38 +63,6 @@ std::string chunk(std::uint64_t offset, std::uint64_t bytes) {
   return std::string(header.data(), header.size()) + std::string(bytes, '\0');
 }
 
-/// What a process of its own does, which can be stopped and killed.
-class OtherProcess {
- public:
-  explicit OtherProcess(const std::function<void()>& body) : pid_(::fork()) {
-    if (pid_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    try {
-      body();
-    } catch (...) {  // a test's REQUIRE too, after which the next test would run here
-      ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  OtherProcess(const OtherProcess&) = delete;
-  OtherProcess& operator=(const OtherProcess&) = delete;
-  ~OtherProcess() { kill(); }
-  void kill() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = 0;
-  }
-  void stand_still(std::chrono::milliseconds time) {
-    ::kill(pid_, SIGSTOP);
-    std::this_thread::sleep_for(time);
-    ::kill(pid_, SIGCONT);
-  }
-
- private:
-  pid_t pid_;
-};
-
 /// Numbers from one process to another.
 class Pipe {
  public:
@@ -123,7 +92,7 @@ class Pipe {
 class NodeProcess {
  public:
   explicit NodeProcess(std::uint64_t bytes, const NodeOptions& options = {})
-      : process_([&] {
+      : process_([&]() -> int {
           Node node(1_node, options);
           node.attach(10_process);
           node.put(10_process, bytes);
@@ -134,13 +103,28 @@ class NodeProcess {
     REQUIRE(address.port != 0);
   }
   void kill() { process_.kill(); }
-  void stand_still(std::chrono::milliseconds time) { process_.stand_still(time); }
+  const ChildProcess& process() const { return process_; }
   NodeAddress address{.node = 1_node, .host = "127.0.0.1", .port = 0};
 
  private:
   Pipe line_;
-  OtherProcess process_;
+  ChildProcess process_;
 };
+
+/// For a proxy: after 4 MiB it takes nothing, until the socket is full and while `process` stands
+/// still for 5 s; then all goes through at once.
+Proxy::OnBytes hold_while_standing_still(const ChildProcess& process) {
+  return [&process, once = std::make_shared<std::once_flag>()](int, std::uint64_t offset,
+                                                               std::span<char>) {
+    if (offset > 4 * kMiB) {
+      std::call_once(*once, [&] {
+        std::this_thread::sleep_for(200ms);
+        process.stand_still(5s);
+      });
+    }
+    return true;
+  };
+}
 
 }  // namespace
 
@@ -311,17 +295,7 @@ TEST_CASE("while a node stands still its receivers are not silent",
   NodeProcess origin(64 * kMiB, impatient(2s));
   Node here(2_node, patient());
   here.attach(20_process);
-  std::once_flag once;
-  // Takes nothing until the socket is full and while the node stands still, and goes on with it.
-  const Proxy proxy(origin.address, [&](int, std::uint64_t offset, std::span<char>) {
-    if (offset > 4 * kMiB) {
-      std::call_once(once, [&] {
-        std::this_thread::sleep_for(200ms);
-        origin.stand_still(5s);
-      });
-    }
-    return true;
-  });
+  const Proxy proxy(origin.address, hold_while_standing_still(origin.process()));
   const ObjectId object{10_process, 1};
   CHECK(here.has(20_process, here.get(20_process, object, 64 * kMiB, proxy.address()), object));
   CHECK(proxy.connections() == 1);
@@ -329,7 +303,7 @@ TEST_CASE("while a node stands still its receivers are not silent",
 
 TEST_CASE("while a node stands still nobody is silent to it", "[transfer][failure][silence]") {
   const Pipe port, has_it;
-  OtherProcess receiver([&] {
+  ChildProcess receiver([&]() -> int {
     Node here(2_node, impatient(2s));
     here.attach(20_process);
     const ObjectId object{10_process, 1};
@@ -340,17 +314,7 @@ TEST_CASE("while a node stands still nobody is silent to it", "[transfer][failur
   Node origin(1_node, patient());
   origin.attach(10_process);
   origin.put(10_process, 64 * kMiB);
-  std::once_flag once;
-  // Nothing comes meanwhile, and more as soon as it goes on.
-  const Proxy proxy(origin.address(), [&](int, std::uint64_t offset, std::span<char>) {
-    if (offset > 4 * kMiB) {
-      std::call_once(once, [&] {
-        std::this_thread::sleep_for(200ms);
-        receiver.stand_still(5s);
-      });
-    }
-    return true;
-  });
+  const Proxy proxy(origin.address(), hold_while_standing_still(receiver));
   port.write(proxy.address().port);
   CHECK(has_it.read() == 1);
   CHECK(proxy.connections() == 1);
