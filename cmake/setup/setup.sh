@@ -33,9 +33,16 @@ missing_packages() {
   done < <(lines_of "$setup_dir/debian_packages.txt") | awk '!seen[$0]++'
 }
 
+# Another Debian, or Ubuntu, has some of them under another name or in a version that nobody tried.
+is_debian_12() { [[ "$(cat /etc/os-release 2> /dev/null)" == *CODENAME=bookworm* ]]; }
+
+# On another system it only names them: whether they are there under other names CMake finds out.
 install_packages() {
   [ $# -gt 0 ] || return 0
-  command -v apt-get > /dev/null || fail "these Debian packages, or what your system calls them, are missing: $*"
+  if ! is_debian_12 || ! command -v apt-get > /dev/null; then
+    say "this system is not Debian 12, so nothing is installed. Needed, unless it is here under another name: $*"
+    return 0
+  fi
   say "installing Debian packages: $*"
   local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
   as_root "${apt[@]}" update < /dev/null || say "apt-get update failed; going on with the lists that are there"
@@ -111,7 +118,7 @@ pip_install() {
 
 make_venv() {
   local target="$1" python partial
-  python="$(find_python)" || { install_packages python3-venv; python="$(find_python)"; } ||
+  python="$(find_python)" || { install_packages python3-venv && python="$(find_python)"; } ||
     fail "no Python between 3.10 and 3.14 with the venv module; install python3-venv, or name a LibTorch and a CUDA toolkit with NCCL in CMAKE_PREFIX_PATH"
   say "installing wheels into $target, up to $(has_gpu && echo 5.4 || echo 1.5) GB:" $(pins)
   # Made elsewhere and renamed, so that one that was cut off is never taken for a whole one.

@@ -4,7 +4,7 @@
 usage: run_setup_test.py TREE
 
 On a machine that lacks them all: PATH has only what the scripts call until then, and an apt-get that writes down what it is
-asked for and fails.
+asked for and fails. On another system than Debian 12 it installs nothing and names them.
 """
 import shutil
 import subprocess
@@ -27,23 +27,24 @@ WANTED = {
 }
 
 
-def make_machine(folder):
-    """-> PATH. dpkg-query knows no package there."""
+def make_machine(folder, release):
+    """-> PATH. dpkg-query knows no package there; `release` is what its /etc/os-release says."""
     programs = folder / "bin"
     programs.mkdir()
     for tool in TOOLS:
         (programs / tool).symlink_to(shutil.which(tool))
-    scripts = {"apt-get": f'printf "%s\\n" "$@" >> "{folder}/asked"; exit 1', "dpkg-query": "exit 1", "id": "echo 0"}
+    scripts = {"apt-get": f'printf "%s\\n" "$@" >> "{folder}/asked"; exit 1', "dpkg-query": "exit 1", "id": "echo 0",
+               "cat": f"echo VERSION_CODENAME={release}"}
     for name, text in scripts.items():
         (programs / name).write_text(f"#!{shutil.which('bash')}\n{text}\n", encoding="utf-8")
         (programs / name).chmod(0o755)
     return str(programs)
 
 
-def packages_asked_for(tree, arguments):
+def packages_asked_for(tree, arguments, release="bookworm", **variables):
     """-> a list, since each should be asked for once; and what ./run said."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {"PATH": make_machine(Path(folder)), "HOME": folder}
+        environment = {"PATH": make_machine(Path(folder), release), "HOME": folder, **variables}
         done = subprocess.run([shutil.which("bash"), str(tree / "run"), *arguments], env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=300)
         asked = Path(folder, "asked")
@@ -62,9 +63,32 @@ def faults_of(tree):
             yield f"{command} installs {sorted(more)}, which it does not need"
         if len(asked) != len(set(asked)):
             yield f"{command} asks for a package twice: {sorted(asked)}"
+    yield from faults_elsewhere(tree)
+    yield from faults_of_wheels(tree)
     asked, said = packages_asked_for(tree, ("bench", "nosuch"))
     if asked or "no benchmark 'nosuch'; there are: core" not in said:
         yield f"./run bench nosuch installs {asked} before it is refused: {said}"
+
+
+def faults_elsewhere(tree):
+    asked, said = packages_asked_for(tree, ("build",), release="noble")
+    named = said.partition("unless it is here under another name: ")[2].partition("\n")[0].split()
+    if asked or not BUILD <= set(named) or (TEST | LINT) & set(named) or "g++ is missing; Troupe needs g++ 12" not in said:
+        yield f"./run build on another system installs {asked}, or does not name what it needs: {said}"
+
+
+def faults_of_wheels(tree):
+    """Where the user has the libraries, that set-up has nothing to do; and it never needs what building does."""
+    with tempfile.TemporaryDirectory() as libraries:
+        for name in ("lib/libtorch_cpu.so", "include/cuda_runtime_api.h", "include/nccl.h"):
+            Path(libraries, name).parent.mkdir(exist_ok=True)
+            Path(libraries, name).touch()
+        asked, said = packages_asked_for(tree, ("setup", "wheels"), CMAKE_PREFIX_PATH=libraries)
+    if asked or "set-up is complete" not in said:
+        yield f"./run setup wheels installs {asked}, where nothing is missing: {said}"
+    asked, said = packages_asked_for(tree, ("setup", "wheel"))
+    if asked or "setup: no such part: wheel; there is: wheels" not in said:
+        yield f"./run setup wheel installs {asked} before it is refused: {said}"
 
 
 def main(tree):
