@@ -165,12 +165,15 @@ void Experiment::judge_end(Trial& trial) {
 /// Counts a failure of a trial that was not told to end. -> what it counts as.
 Fault Experiment::count(Trial& trial, const std::string& why, Fault fault, Seconds now) {
   const bool has_grown = trial.workers > 0;
-  const bool is_used_up = !has_grown && trial.restarts >= options_.system_retries;
+  const bool is_used_up = !has_grown && trial.fruitless_restarts >= options_.system_retries;
   if (fault == Fault::System && is_used_up) fault = Fault::Trial;
   if (fault == Fault::System) {
     trial.restart_reason = why;
     // A larger gang was a favour, for which there may be no room any more.
-    if (!has_grown) ++trial.restarts;
+    if (!has_grown) {
+      ++trial.restarts;
+      ++trial.fruitless_restarts;
+    }
     trial.workers = 0;
   } else {
     trial.error = why;

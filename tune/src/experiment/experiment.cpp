@@ -226,6 +226,7 @@ Decision Experiment::decide(const Trial& trial, Seconds now) {
 
 void Experiment::note(Trial& trial, const Event& report) {
   trial.t = report.t;
+  trial.fruitless_restarts = 0;
   trial.retried = false;
   trial.repeating = false;
   trial.last = report.metrics;

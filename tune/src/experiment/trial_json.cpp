@@ -89,6 +89,7 @@ Json state_of(const Trial& trial) {
   json["attempt_began"] = trial.attempt_began.count();
   json["ended_with_run"] = trial.ended_with_run;
   json["launched_from"] = trial.launched_from;
+  json["fruitless_restarts"] = trial.fruitless_restarts;
   json["retried"] = trial.retried;
   json["repeating"] = trial.repeating;
   json["best_takeovers"] = trial.best_takeovers;
@@ -125,6 +126,7 @@ Trial trial_from(const Json& state) {
               .repeating = state.at("repeating").get<bool>(),
               .failures = state.at("failures").get<int>(),
               .restarts = state.at("restarts").get<int>(),
+              .fruitless_restarts = state.value("fruitless_restarts", 0),
               .pauses = state.at("pauses").get<int>(),
               .t = state.at("t").get<std::int64_t>(),
               .last = metrics_from(state.at("last")),

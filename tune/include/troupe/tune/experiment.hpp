@@ -56,7 +56,7 @@ struct RunProgress {
 enum class Fault : std::uint8_t {
   Trial,  ///< its function threw, or a process that ran it died: counts against max_failures
   /// Its gang did not start, or a node or a connection was lost: not counted, up to system_retries
-  /// times.
+  /// times in a row without a new report.
   System,
   Final,  ///< a failure that would happen again at every attempt
   /// The checkpoint from which it should continue is gone: not counted. The trial continues from
@@ -74,8 +74,8 @@ struct ExperimentOptions {
       /// threw.
       0;
   int system_retries =
-      /// Of one trial: how often it is started again after a System fault, before those are
-      /// failures.
+      /// Of one trial: how often in a row, without a new report between, it is started again after
+      /// a System fault, before those are failures.
       3;
   StopWhen stop = {};
   /// Of a run with several objectives all of them, `objective` first; else empty.

@@ -101,7 +101,8 @@ struct Options {
   /// How often a trial is retried before it counts as errored.
   int max_failures = 0;
   int system_retries =
-      /// How often a trial is started again whose gang did not start or lost its node, uncounted.
+      /// How often in a row, without a new report between, a trial is started again whose gang did
+      /// not start or lost its node, uncounted.
       3;
   /// After this time no new trials begin and running ones stop; 0: no limit.
   std::chrono::milliseconds time_budget{0};

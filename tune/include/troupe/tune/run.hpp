@@ -170,7 +170,8 @@ Results<Config> run_or_resume(Options<Config> options, const std::filesystem::pa
 /// after every step of training, and returns when a report is answered with Stop. Its result is not
 /// used. A trial whose function throws, whatever that is, or whose rank dies is tried again
 /// `max_failures` times and is Errored then; the others go on. One that the cluster lost, because its gang did not start or
-/// its node went away, is started again up to `system_retries` times beside those.
+/// its node went away, is started again beside those, up to `system_retries` times in a row without
+/// a new report between.
 ///
 /// Blocks until every trial is over, `stop` or `time_budget` ends the run, or Ctrl-C (SIGINT or
 /// SIGTERM): that ends the gangs at once, and the results so far are returned, kept and summed up,

@@ -66,6 +66,7 @@ struct Trial {
   int failures = 0;  ///< that are its own
   /// After failures of the cluster, which are not among `failures`.
   int restarts = 0;
+  int fruitless_restarts = 0;  ///< of them, those since its last report
   int pauses = 0;
   /// Its last report's number, from 1; after a takeover the donor's.
   std::int64_t t = 0;
