@@ -48,6 +48,7 @@ TEST_CASE("rungs stand at grace * eta^k below max_t, whatever a logarithm would 
   using Times = std::vector<std::int64_t>;
   CHECK(rung_times(max_accuracy({.max_t = 100, .eta = 4})) == Times{1, 4, 16, 64});
   CHECK(rung_times(max_accuracy({.max_t = 81, .eta = 3})) == Times{1, 3, 9, 27});
+  CHECK(rung_times(max_accuracy({.max_t = 10, .eta = 2})) == Times{1, 2, 4, 8});
   CHECK(rung_times(max_accuracy({.max_t = 1000, .eta = 10})) == Times{1, 10, 100});
   CHECK(rung_times(max_accuracy({.max_t = 243, .eta = 3})) == Times{1, 3, 9, 27, 81});
   CHECK(rung_times(max_accuracy({.max_t = 244, .eta = 3})) == Times{1, 3, 9, 27, 81, 243});

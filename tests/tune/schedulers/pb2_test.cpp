@@ -300,6 +300,32 @@ TEST_CASE("what PB2 learns is the improvement of each interval with its configur
   CHECK(intervals().size() == 4);
 }
 
+TEST_CASE("what diverges teaches PB2 nothing, and its choice stays inside of its bounds",
+          "[tune][pb2]") {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double bad : {std::nan(""), kInfinity, -kInfinity}) {
+    const auto explorer = bandit_explorer({.interval = 1, .mutate = kLr}, 1);
+    for (std::int64_t t = 1; t <= 6; ++t) {
+      for (TrialId trial = 0; trial < 4; ++trial) {
+        const double score =
+            trial == 3 && t % 2 == 0 ? bad : static_cast<double>(t) / (1.0 + trial);
+        explorer->on_report(trial, t, score);
+        explorer->on_judged(trial, with_lr(std::pow(10, -1.0 - trial)), t, score);
+      }
+    }
+    const auto intervals = explorer->save().at("intervals");
+    CHECK(intervals.size() == 3 * 5);
+    for (const auto& interval : intervals) {
+      REQUIRE(interval.at("improvement").is_number());
+      CHECK(interval.at("improvement").get<double>() > 0);
+    }
+    for (const double donor : {6.0, bad}) {
+      const auto chosen = explorer->explored(3, {with_lr(0.1), 6, donor}, 1);
+      CHECK(kLr[0].domain.contains(chosen[0].second));
+    }
+  }
+}
+
 TEST_CASE("PB2 knows the last intervals alone", "[tune][pb2]") {
   const auto explorer = bandit_explorer({.interval = 1, .mutate = kLr, .known = 10}, 1);
   for (std::int64_t t = 1; t <= 30; ++t) explorer->on_judged(0, with_lr(0.1), t, 0);
