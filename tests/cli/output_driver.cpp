@@ -95,6 +95,11 @@ int actor_dies(troupe::Cluster&) {
   return report([&] { return speaker.call<&Speaker::dies>(SIGABRT); });
 }
 
+int rank_dies(troupe::Cluster&) {
+  const auto ranks = troupe::gang<Speaker>({.size = 2});
+  return report([&] { return ranks.rank(1).call<&Speaker::dies>(SIGKILL); });
+}
+
 /// The process of a task, an actor and a rank each print on two nodes.
 int speaks(troupe::Cluster&) {
   for (const int node : {1, 2}) {
@@ -198,6 +203,7 @@ int main(int argc, char** argv) {
   auto cluster = troupe::init(argc, argv, {.worker_output = what != "speaks_unheard"});
   if (what == "dies" || what == "parted") return dies(cluster);
   if (what == "actor_dies") return actor_dies(cluster);
+  if (what == "rank_dies") return rank_dies(cluster);
   if (what == "speaks" || what == "speaks_unheard") return speaks(cluster);
   if (what == "four_repeat") return four_repeat(cluster);
   if (what == "flood") return flood(cluster);

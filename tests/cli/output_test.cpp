@@ -79,7 +79,7 @@ std::string logs_of(const TestCluster& cluster) {
 TEST_CASE("the lines that a process printed before it was killed are in its log and in its error",
           "[cli][cluster][output]") {
   TestCluster cluster(1);
-  for (const std::string what : {"dies", "parted", "actor_dies"}) {
+  for (const std::string what : {"dies", "parted", "actor_dies", "rank_dies"}) {
     INFO(what);
     const auto done = run_output_driver(cluster, what, {"--no-worker-output"});
     INFO(done.output);
@@ -91,20 +91,20 @@ TEST_CASE("the lines that a process printed before it was killed are in its log 
 }
 
 TEST_CASE(
-    "what worker processes of two nodes print appears at the driver, with the function, the actor "
-    "or "
-    "the rank that printed it",
+    "what worker processes of two nodes print appears on the driver's standard error, with the "
+    "function, the actor or the rank that printed it",
     "[cli][cluster][output]") {
   TestCluster cluster(2);
-  const auto done = run_output_driver(cluster, "speaks");
-  INFO(done.output);
+  const auto done = run_output_driver(cluster, "speaks", {}, Streams::Apart);
+  INFO(done.errors);
+  CHECK(count(done.output, "process=") == 0);
   for (const std::string number : {"1", "2"})
-    CHECK(who_printed(done.output, "hello from a task on node " + number) ==
+    CHECK(who_printed(done.errors, "hello from a task on node " + number) ==
           "{anonymous}::greets process=N pid=N node=w" + number);
-  CHECK_THAT(who_printed(done.output, "an actor speaks"),
+  CHECK_THAT(who_printed(done.errors, "an actor speaks"),
              Catch::StartsWith("{anonymous}::Speaker process=N pid=N node=w"));
   for (const std::string rank : {"0", "1"})
-    CHECK_THAT(who_printed(done.output, "rank " + rank + " counts"),
+    CHECK_THAT(who_printed(done.errors, "rank " + rank + " counts"),
                Catch::StartsWith("rank " + rank + " {anonymous}::Speaker process=N pid=N node=w"));
   CHECK(count(logs_of(cluster), "hello from a task") == 2);
 }

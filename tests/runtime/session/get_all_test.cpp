@@ -68,6 +68,28 @@ TEST_CASE("get of many refs throws what the first failed one failed with",
   get(std::vector<Ref<int>>{});
 }
 
+TEST_CASE("wait hands out as many as were asked for, also of several types and while others run",
+          "[runtime][session][wait]") {
+  auto cluster = init({.cpus = 2});
+  std::vector<Ref<int>> refs;
+  for (int i = 0; i < 8; ++i) refs.push_back(task<twice>(i));
+  get(refs, kGuard);
+  const auto some = wait(refs, 3, kGuard);  // of which all are ready
+  CHECK(some.ready == std::vector{refs[0], refs[1], refs[2]});
+  CHECK(some.unready.size() == 5);
+
+  Gate gate;
+  const Ref<int> later = task<wait_at>(gate.path());
+  const Ref<std::string> failed = task<fails>(std::string("none")), text = put("text");
+  const auto mixed = wait({later, failed, text, refs[0]}, 2, kGuard);
+  REQUIRE(mixed.ready.size() == 2);
+  CHECK(mixed.unready.size() == 2);
+  CHECK(mixed.unready.front() == later);
+  CHECK(wait({later}, 1, 1ms).ready.empty());
+  gate.open();
+  CHECK(wait({later, failed}, 2, kGuard).ready == std::vector<AnyRef>{later, failed});
+}
+
 TEST_CASE("get of refs with a time limit says how many are missing, and the calls go on",
           "[runtime][session][get]") {
   auto cluster = init({.cpus = 2});

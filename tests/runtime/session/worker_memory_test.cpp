@@ -17,7 +17,7 @@ using namespace troupe::test;
 namespace {
 
 constexpr int kProcesses = 50;
-constexpr long kMostKib = 136;
+constexpr long kMostKib = 132;
 
 struct Idle {
   int pid() const { return ::getpid(); }
@@ -37,7 +37,7 @@ long private_kib(pid_t pid) {
 
 #if !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)  // which have memory of their own
-TEST_CASE("a worker process that was called has at most 136 KiB of memory of its own",
+TEST_CASE("a worker process that was called has at most 132 KiB of memory of its own",
           "[runtime][session][memory]") {
   const auto cluster = init({.cpus = 2});
   std::vector<Actor<Idle>> actors;
