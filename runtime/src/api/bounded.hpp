@@ -5,7 +5,7 @@
 
 namespace troupe {
 
-/// A wait that is at least as long is for ever.
+/// Stands for a wait without a limit.
 inline constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24 * 365);
 
 /// The time that a caller allows for a wait, from none to kLongestWait. Clocks count nanoseconds,

@@ -31,7 +31,7 @@ struct PullOptions {
   std::chrono::milliseconds connect{2'000};
   /// Without a byte the connection is taken for broken, in time that this process runs.
   std::chrono::milliseconds silence{10'000};
-  /// Without a byte of the object, though the other side says to wait. So measured, too.
+  /// Without a byte of the object, though the other side says to wait; in such time, too.
   std::chrono::milliseconds stall{60'000};
   /// Before the first further try; twice as long before each one after it.
   std::chrono::milliseconds pause{100};

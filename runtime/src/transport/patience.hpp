@@ -9,9 +9,9 @@
 namespace troupe::transport {
 
 /// How often to try a server that takes the connection and then says nothing (Denied::may_be_busy).
-/// Every other refusal is final at once: wrong bytes, a wrong token, nobody there. Only where it was
-/// busy before, an answer that does not come at all counts as busy, too: the connections of its
-/// callers have filled its queue.
+/// Every other refusal is final at once: wrong bytes, a wrong token, nobody there. Once it was
+/// busy, an attempt that gets no connection counts as busy, too: those of its callers have filled
+/// its queue.
 struct Patience {
   int attempts = 3;  ///< at least, each within ClientOptions::timeout
   /// And, until so much time has run, further ones, one begun when the time of the one before is

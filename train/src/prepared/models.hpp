@@ -82,8 +82,8 @@ class PreparedModels {
 
   /// Of all models so far, also of those that have ended.
   const ModelSize& size() const { return size_; }
-  /// Of the parameters that live: those of all models that live, and those that others had as they
-  /// were prepared, as a Sequential that ends while its layers live.
+  /// Of all parameters that live. Those of a model that has ended, as a Sequential does while its
+  /// layers live on, have the names that they had when it was prepared.
   ParameterNames parameter_names() const;
   /// All models, also those that have ended; a model that is not cut has no buckets.
   std::vector<CutModel> cut_models() const;

@@ -20,7 +20,7 @@ enum class WarmupType : std::uint8_t { Log, Linear };
 /// The rate rises, and stays.
 struct WarmupLR {
   double warmup_min_lr = 0;
-  /// None: the optimizer's own rate, in an engine that of its first group for all of them.
+  /// None: the optimizer's own rate; an engine gives all groups the rate of the first.
   std::optional<double> warmup_max_lr = {};
   std::int64_t warmup_num_steps = 1000;
   WarmupType warmup_type = WarmupType::Log;

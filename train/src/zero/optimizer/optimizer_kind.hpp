@@ -41,8 +41,8 @@ class OptimizerKind {
   virtual ElementState read(const torch::optim::OptimizerParamState& state) const = 0;
   virtual std::unique_ptr<torch::optim::OptimizerParamState> make(
       const ElementState& state) const = 0;
-  /// Adds to a state what a step with these options needs, and the options with which the state was
-  /// made did not: the maximum of AMSGrad, which begins as it does in a new optimizer.
+  /// Makes a state ready for steps with other options than it was made with: adds the maximum of
+  /// AMSGrad, which begins as it does in a new optimizer.
   virtual void complete(ElementState& state,
                         const torch::optim::OptimizerOptions& options) const = 0;
   /// With the same parameters, groups and options, without state.
