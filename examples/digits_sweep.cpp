@@ -3,6 +3,13 @@
 // more by itself, and judged on rows that nothing has seen.
 //
 //   digits_sweep [--address HOST:PORT] [--data FILE] [--trials N] [--storage DIRECTORY]
+//
+// How the trials go is shown on standard error. Which of them ASHA stops depends on which report
+// first, so that another run may end with another best trial. It prints, for instance:
+//
+//   best: trial 27: accuracy 0.9866 at t=17 with lr=0.2817, momentum=0.6278, noise=0.3113, ...
+//   trained once more by itself: accuracy 0.973244 on the held-out rows
+//   in all 14.6657 s
 #include <chrono>
 #include <filesystem>
 #include <iostream>

@@ -4,6 +4,16 @@
 // trained for as long, to compare.
 //
 //   pbt_digits [--address HOST:PORT] [--data FILE] [--members N] [--storage DIRECTORY]
+//
+// How the trials go is shown on standard error. Whom a member takes over depends on who reports
+// first, so that another run may find another schedule. It prints, for instance:
+//
+//   the schedule that the population found:
+//     from the start: lr=0.982, momentum=0.5159, noise=0.2015, batch=32 (trial 7)
+//     after t=4: lr=0.07398, momentum=0.4127, noise=0.2419, batch=32 (trial 1)
+//     after t=8: lr=0.05918, momentum=0.5558, noise=0.1935, batch=32 (trial 5)
+//   population-based training: accuracy 0.979933, 0.966555 on the held-out rows
+//   the best of as many random trials of the same length: accuracy 0.976589, 0.956522 on the ...
 #include <filesystem>
 #include <iostream>
 
