@@ -125,7 +125,7 @@ struct RunArguments {
 int run_run(const RunArguments& arguments);
 
 struct JobArguments {
-  std::string what = {};  // "submit", "list", "logs", "stop" or "forget"
+  std::string what = {};  // "submit", "list", "status", "logs", "stop" or "forget"
   std::string job = {};   // its name
   std::string address = {};
   std::string token_file = {};

@@ -22,8 +22,16 @@ TEST_CASE("a job runs on after the command that submitted it, and is listed with
   CHECK(submitted.exit_code == 0);
   CHECK_THAT(submitted.output, Catch::Contains("slow\n"));
   CHECK(row(cluster, "slow").at("state") == "running");
+  job(cluster, {"submit", "--name", "other", "--wait", "--", "true"});
+  const auto running = job(cluster, {"status", "slow"});
+  CHECK(running.exit_code == 0);
+  CHECK_THAT(running.output, Catch::Contains("running") && !Catch::Contains("other"));
   std::ofstream{seen};
   CHECK(is_over(cluster, "slow"));
+  const auto over = run(job_command({"status", "slow", "--json"}), job_environment(cluster), kGuard,
+                        Streams::Apart);
+  CHECK(over.exit_code == 3);
+  CHECK(json::parse(over.output) == row(cluster, "slow"));
   CHECK(row(cluster, "slow").at("state") == "failed with exit code 3");
   const auto logs = job(cluster, {"logs", "slow"});
   CHECK_THAT(logs.output, Catch::Contains("begun\n"));
@@ -60,6 +68,9 @@ TEST_CASE("a job is stopped, and forgotten", "[launch][cluster]") {
   const auto missing = job(cluster, {"stop", "long"});
   CHECK(missing.exit_code == 1);
   CHECK_THAT(missing.output, Catch::Contains("there is no job 'long'"));
+  const auto unknown = job(cluster, {"status", "long"});
+  CHECK(unknown.exit_code == 1);
+  CHECK_THAT(unknown.output, Catch::Contains("there is no job 'long'"));
   CHECK(cluster.all_is_free());
 }
 

@@ -59,6 +59,7 @@ void add_job(CLI::App& app, Invocation& invocation) {
     add_command<JobArguments>(*job, invocation, what, purpose, run_job, {.what = what});
   };
   add("list", "All jobs, and how they are or ended.");
+  add("status", "How one job is or ended; ends as its program did.");
   add("logs", "What a job's program has printed.");
   add("stop", "End a job's program: SIGTERM, and SIGKILL after a grace.");
   add("forget", "End a job, and list it no more.");

@@ -30,6 +30,14 @@ std::vector<ExitCode> codes_of_submit() {
           {"127", "there is no such program on its node; without --wait: known at once"}};
 }
 
+std::vector<ExitCode> codes_of_job_status() {
+  return {{"0", "the job runs, waits, or its program has ended with 0"},
+          {"1", "there is no such job, it was lost, or it cannot be asked"},
+          {"2", kWrongArguments},
+          {"N", "the exit code of the program that has ended, which may be 1 or 2 too"},
+          {"128+N", "the program was ended by signal N"}};
+}
+
 std::vector<ExitCode> codes_of_program() {
   return {{"0", "done"},
           {"1",
@@ -37,8 +45,8 @@ std::vector<ExitCode> codes_of_program() {
            "problem"},
           {"2", kWrongArguments},
           {"other",
-           "of `troupe run` and `troupe job submit --wait`, which have their program's, and of "
-           "`troupe tune` that was cut short"}};
+           "of `troupe run`, `troupe job submit --wait` and `troupe job status`, which have their "
+           "program's, and of `troupe tune` that was cut short"}};
 }
 
 }  // namespace
@@ -47,6 +55,7 @@ std::vector<ExitCode> exit_codes(std::string_view command) {
   if (command.empty()) return codes_of_program();
   if (command == "run") return codes_of_run();
   if (command == "job submit") return codes_of_submit();
+  if (command == "job status") return codes_of_job_status();
   if (command == "tune run" || command == "tune resume") {
     return {{"0", "a best trial was found"},
             {"1", "none was, or the sweep could not be run; standard error says why"},
@@ -86,7 +95,7 @@ std::vector<ExitCode> exit_codes(std::string_view command) {
     return {{"0", "done"},
             {"1", "it could not be done; standard error says why"},
             {"2", kWrongArguments},
-            {"other", "of `troupe job submit --wait`, which has its program's"}};
+            {"other", "of `troupe job submit --wait` and `status`, which have its program's"}};
   }
   return {{"0", "done"},
           {"1", "it could not be done; standard error says why"},

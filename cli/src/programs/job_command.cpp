@@ -1,8 +1,6 @@
 #include <cstdio>
-#include <ctime>
 #include <optional>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -11,90 +9,24 @@
 
 #include "admin.hpp"
 #include "commands.hpp"
-#include "config/json.hpp"
 #include "config/name.hpp"
 #include "job/jobs.hpp"
 #include "options.hpp"
 #include "output.hpp"
+#include "programs/job_rows.hpp"
 #include "store/types.hpp"
 #include "transport/socket/socket.hpp"
 
 namespace troupe::cli {
 namespace {
 
-constexpr std::size_t kMostQuoted = 64;    // of a name, in a message
-constexpr std::size_t kMostCommand = 120;  // in the table; `--json` has all of it
-constexpr std::size_t kMostWords = 2000;   // of a state and its cause
-
-std::string state_of(const launch::ListedJob& job) {
-  if (job.lost && !job.info) return job.lost->with_node ? "lost with node " + job.node : "lost";
-  if (!job.info) return job.node.empty() ? "is starting" : "does not answer";
-  return launch::state_of(*job.info);
-}
+constexpr std::size_t kMostQuoted = 64;   // of a name, in a message
+constexpr std::size_t kMostWords = 2000;  // of a state
 
 /// Of the program, as a shell has it.
 int status_of(const launch::JobInfo& info) {
   if (info.started <= 0) return 1;  // it was stopped or refused as it waited
   return info.signal != 0 ? 128 + info.signal : info.exit_code;
-}
-
-nlohmann::json json_of(const launch::ListedJob& job) {
-  nlohmann::json row{{"job", job.name}, {"node", job.node}, {"state", state_of(job)}};
-  const bool is_lost = job.lost && !job.info;
-  row["reason"] = is_lost ? job.lost->how : job.lost ? launch::where_log_is(job) : job.reason;
-  if (is_lost) row.update({{"is_over", true}, {"ended", job.lost->at}});
-  if (!job.info) return row;
-  row["command"] = job.info->command;
-  row["submitted"] = job.info->submitted;
-  if (job.info->started > 0) row["started"] = job.info->started;
-  row["is_over"] = job.info->is_over;
-  row["lost_output_bytes"] = job.info->lost_bytes;
-  row["why_output_lost"] = job.info->why_lost;
-  if (job.info->is_over) {
-    row["ended"] = job.info->ended;
-    row["exit_code"] = job.info->exit_code;
-    row["signal"] = job.info->signal;
-  }
-  return row;
-}
-
-std::string to_text(double time) {
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(time)));
-}
-
-/// At which its program was started.
-std::string start_of(const launch::ListedJob& job) {
-  return job.info && job.info->started > 0 ? to_text(job.info->started) : "-";
-}
-
-/// Behind the state of a job, for people.
-std::string about(const launch::ListedJob& job) {
-  if (job.lost && !job.info) return fmt::format(" at {}: {}", to_text(job.lost->at), job.lost->how);
-  auto text = job.lost             ? "; " + launch::where_log_is(job)
-              : job.reason.empty() ? std::string()
-                                   : ": " + job.reason;
-  if (job.info && job.info->lost_bytes > 0) {
-    text += fmt::format("; {} of its output are lost, as its log could not be written: {}",
-                        store::format_bytes(job.info->lost_bytes), job.info->why_lost);
-  }
-  return text;
-}
-
-void print(const std::vector<launch::ListedJob>& jobs, bool as_json) {
-  if (as_json) {
-    auto rows = nlohmann::json::array();
-    for (const auto& job : jobs) rows.push_back(json_of(job));
-    fmt::print("{}\n", config::to_text(rows, 2));
-    return;
-  }
-  if (jobs.empty()) fmt::print("no jobs: `troupe job submit -- PROGRAM` starts one\n");
-  for (const auto& job : jobs) {
-    const auto command =
-        job.info ? config::printable(job.info->command, kMostCommand) + ": " : std::string();
-    fmt::print("{:<16} {:<12} {:<19}  {}{}\n", config::printable(job.name),
-               job.node.empty() ? "-" : job.node, start_of(job), command,
-               config::printable(state_of(job) + about(job), kMostWords));
-  }
 }
 
 /// Jobs are a cluster's: the one that is named, or that this machine's head made.
@@ -245,6 +177,18 @@ bool forget_lost(const JobArguments& arguments) {
   return was_there;
 }
 
+/// -> as the job's program has ended; 0: it has not.
+int status(const JobArguments& arguments, const Cluster& cluster) {
+  const auto found = launch::list_jobs(cluster, arguments.job);
+  if (found.empty()) refuse_other_kind(arguments.job, cluster);
+  if (found.empty()) launch::refuse_missing(arguments.job, cluster);
+  const auto& job = found.front();
+  print_job(job, arguments.as_json);
+  flush_output();
+  if (job.info) return job.info->is_over ? status_of(*job.info) : 0;
+  return job.lost ? 1 : 0;
+}
+
 void forget(const JobArguments& arguments, const Cluster& cluster) {
   const bool was_there = launch::forget_job(arguments.job);
   if (!forget_lost(arguments) && !was_there) launch::refuse_missing(arguments.job, cluster);
@@ -268,8 +212,9 @@ int run_job(const JobArguments& arguments) {
                                      .hash_program = arguments.what == "submit"});
   if (arguments.what == "submit") return submit(arguments, cluster);
   if (arguments.what == "logs") return logs(arguments, cluster);
+  if (arguments.what == "status") return status(arguments, cluster);
   if (arguments.what == "list") {
-    print(launch::list_jobs(cluster), arguments.as_json);
+    print_jobs(launch::list_jobs(cluster), arguments.as_json);
     flush_output();
   } else if (arguments.what == "stop") {
     say_how(arguments.job, launch::stop_job(arguments.job, arguments.grace, cluster));

@@ -287,10 +287,16 @@ std::string where_log_is(const ListedJob& job) {
                            job.node);
 }
 
-std::vector<ListedJob> list_jobs(const Cluster& cluster) {
+std::vector<ListedJob> list_jobs(const Cluster& cluster, const std::optional<std::string>& only) {
   const auto status = json::parse(cluster.status_json());
-  const auto actors = actors_of_jobs(status);
+  auto actors = actors_of_jobs(status);
   auto jobs = lost_jobs(status, actors);
+  if (only) {  // no other is waited for
+    const auto is_other = [&only](const auto& job) { return job.first != *only; };
+    std::erase_if(jobs, is_other);
+    std::erase_if(actors.keepers, is_other);
+    std::erase_if(actors.hosts, is_other);
+  }
   Questions questions;
   for (const auto& [job, place] : actors.keepers) {
     jobs[job] = {.name = job};

@@ -53,8 +53,9 @@ struct ListedJob {
 };
 /// Of a job that was over before its actor was gone, for people: "its log went with node w1".
 std::string where_log_is(const ListedJob& job);
-/// In the order in which they were submitted.
-std::vector<ListedJob> list_jobs(const Cluster& cluster);
+/// In the order in which they were submitted. `only`: of that name, which none or one has.
+std::vector<ListedJob> list_jobs(const Cluster& cluster,
+                                 const std::optional<std::string>& only = {});
 
 /// How the job is; none: there is no such job. Throws Refused where it does not answer for 10 s.
 std::optional<JobInfo> look_at_job(const std::string& job);

@@ -98,7 +98,7 @@ TEST_CASE("bash completes the commands of a group", "[cli][completion]") {
     CHECK(offered({group, ""}) == names_in(group));
     CHECK(offered({"man", group, ""}) == names_in(group));
   }
-  CHECK(offered({"job", "st"}) == Words{"stop"});
+  CHECK(offered({"job", "st"}) == Words{"status", "stop"});
   CHECK(offered({"job", "nonsense", ""}).empty());
   CHECK(offered({"nonsense", "job", ""}).empty());
   CHECK(offered({"job", "stop", ""}).empty());

@@ -32,7 +32,7 @@ TEST_CASE("a command that there is not is refused with those that there are", "[
   const auto far = called("job nonsense");
   CHECK(far.exit_code == 2);
   CHECK_THAT(far.output, Catch::StartsWith("troupe job: there is no command 'nonsense', only "
-                                           "submit, list, logs, stop and forget\n"));
+                                           "submit, list, status, logs, stop and forget\n"));
   const auto near = called("job sumbit", {"--", "ls"});
   CHECK(near.exit_code == 2);
   CHECK_THAT(near.output, Catch::Contains("; did you mean 'submit'?\n"));

@@ -44,11 +44,10 @@ void add_options(CLI::App& command, JobArguments& arguments) {
     notes =
         "What follows is the program and its arguments, best behind `--`:\n"
         "  troupe job submit --name night -- ./search --trials 100";
-  } else if (what == "list") {
-    command.add_flag("--json", arguments.as_json, "as JSON");
-  } else {
+  } else if (what != "list") {
     add_job_name(command, arguments);
   }
+  if (what == "list" || what == "status") command.add_flag("--json", arguments.as_json, "as JSON");
   if (what == "logs")
     command.add_flag("-f,--follow", arguments.follow, "go on with what is printed from now on");
   if (what == "stop") {
