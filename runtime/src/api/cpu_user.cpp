@@ -5,13 +5,13 @@
 namespace troupe::detail {
 namespace {
 
-thread_local bool uses = false;
+thread_local CpuUse use_here = CpuUse::OfProgram;
 
 }  // namespace
 
-bool uses_cpu() { return uses; }
+CpuUse cpu_use() { return use_here; }
 
-CpuUser::CpuUser(bool uses_cpu) : before_(std::exchange(uses, uses_cpu)) {}
-CpuUser::~CpuUser() { uses = before_; }
+CpuUser::CpuUser(CpuUse use) : before_(std::exchange(use_here, use)) {}
+CpuUser::~CpuUser() { use_here = before_; }
 
 }  // namespace troupe::detail

@@ -104,7 +104,8 @@ void Executor::before_sleep() {
 
 void Executor::run() {
   runs_user_code = true;
-  const detail::CpuUser uses_cpu(true);
+  runs_calls_.store(true, std::memory_order_relaxed);
+  const detail::CpuUser user(detail::CpuUse::OfCalls);
   process_ = ProcessContext::maybe();
   for (;;) {
     wait([this] { return has_work(); }, [this] { before_sleep(); }, std::nullopt);
@@ -280,7 +281,9 @@ Outcome Executor::perform(const Arrival& arrival, const detail::Function& functi
   }
   note_begin(arrival, function, waits ? os::ticks() : started_);
   arrival.mark.begin();
+  has_call_.store(true, std::memory_order_relaxed);
   auto outcome = run_user_code(arrival.kind, function, arguments);
+  has_call_.store(actor_ != nullptr, std::memory_order_relaxed);
   if (ProcessContext::maybe() != process_) end_copy(function.key.label);
   os::flush_standard_output();
   arrival.mark.finish();

@@ -91,6 +91,11 @@ class Executor {
   static bool is_this_thread();
   /// On the executor's thread, in a call: whose it is.
   static ProcessId caller();
+  /// run() was called. Any thread.
+  bool runs_calls() const { return runs_calls_.load(std::memory_order_relaxed); }
+  /// A call runs, or this is the process of an actor: what the process holds is held for user code.
+  /// Any thread.
+  bool has_call() const { return has_call_.load(std::memory_order_relaxed); }
   /// On the executor's thread: user code waits, and goes on. For `troupe timeline`.
   void on_wait_begun();
   void on_wait_ended();
@@ -139,6 +144,7 @@ class Executor {
   std::string place_;
   const WriteOut write_out_;
   std::atomic<Node*> pushed_{nullptr};
+  std::atomic<bool> runs_calls_{false}, has_call_{false};
 
   // the executor's thread only
   const ProcessContext* process_ = nullptr;  // whose calls these are

@@ -32,10 +32,14 @@ class ProcessContext {
   /// On the thread that runs the calls of others, in a call: whose it is, and its result with it. None: of a process of another
   /// job, which no result here can be of.
   virtual ProcessId caller() const = 0;
-  /// User code waits, on a thread that uses the CPU (detail::uses_cpu): its CPU may go to others.
+  /// This process runs the calls of others: it may hold a CPU for them.
+  virtual bool runs_calls() const = 0;
+  /// What this process holds is held for user code: a call of others runs, or it is an actor's.
+  virtual bool has_call() const = 0;
+  /// User code waits: the CPU of this process may go to others. Which waits: detail::CpuUse.
   virtual void give_cpu_back() = 0;
-  /// The same thread has what it waited for. -> completed once it may go on, or with why it has no
-  /// CPU.
+  /// The same thread has what it waited for, or waits on and lends nothing more. -> completed once
+  /// it may go on, or with why it has no CPU.
   virtual detail::ObjectPtr take_cpu_again() = 0;
   /// User code goes on, after give_cpu_back().
   virtual void has_cpu_again() {}

@@ -1,5 +1,6 @@
 #include "os/threads.hpp"
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -30,6 +31,12 @@ std::vector<std::string> thread_names() {
 
 std::string describe_threads(const std::vector<std::string>& names) {
   return fmt::format("{} threads ({})", names.size(), fmt::join(names, ", "));
+}
+
+std::chrono::nanoseconds computed_here() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 }  // namespace troupe::os

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -14,5 +15,9 @@ std::vector<std::string> thread_names();
 
 /// "3 threads (sweep, sweep, pool-1)"
 std::string describe_threads(const std::vector<std::string>& names);
+
+/// For how long the threads of this process have computed so far, all together. Any thread; a call
+/// of the kernel, under a microsecond.
+std::chrono::nanoseconds computed_here();
 
 }  // namespace troupe::os

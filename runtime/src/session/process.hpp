@@ -117,6 +117,8 @@ class Process final : public ProcessContext {
   bool is_on_loop() const override { return loop_.get_executor().running_in_this_thread(); }
   StoreLink& store() override { return store_link_; }
   ProcessId caller() const override { return Executor::caller(); }
+  bool runs_calls() const override { return executor_.runs_calls(); }
+  bool has_call() const override { return executor_.has_call(); }
   void give_cpu_back() override;
   detail::ObjectPtr take_cpu_again() override;
   void has_cpu_again() override;

@@ -5,10 +5,9 @@
 namespace troupe::runtime {
 
 /// When a process tells the head that its CPU may go to others, and when that it needs its CPU again.
-/// Made of the waits of those threads that use the CPU (detail::uses_cpu): the one that runs the
-/// calls of others, and one to which it has handed the work of a call, such as the function of a
-/// trial. Other threads of the program use no CPU that was reserved, and lend none. Pure; its owner
-/// is one loop.
+/// Made of the waits of those threads that lend the CPU (detail::CpuUse): the one that runs the
+/// calls of others, one to which it has handed the work of a call, such as the function of a trial,
+/// and threads of the program's own where IdleLoan says so. Pure; its owner is one loop.
 ///
 ///   [runs] --begin_wait: Blocked--> [lent] --end_wait, nobody waits: Unblocked--> [resuming]
 ///     ^                               ^                                             |  |

@@ -8,7 +8,18 @@ namespace troupe::detail {
 
 using runtime::ProcessContext;
 
-LentCpu::LentCpu() : lends_(uses_cpu()) {
+namespace {
+
+/// A thread of the program's own that searches is waited for by the call whose CPU it is.
+bool has_cpu_to_lend() {
+  const auto use = cpu_use();
+  const auto* process = ProcessContext::maybe();
+  return use == CpuUse::OfCalls || (use == CpuUse::OfProgram && process && process->has_call());
+}
+
+}  // namespace
+
+LentCpu::LentCpu() : lends_(has_cpu_to_lend()) {
   if (lends_) ProcessContext::current().give_cpu_back();
 }
 

@@ -1,6 +1,8 @@
 // Trials that start tasks and wait for them, where no CPU is left but their own.
 #include <troupe/tune.hpp>
 
+#include <future>
+
 #include <catch2/catch.hpp>
 
 #include <troupe/troupe.hpp>
@@ -37,6 +39,12 @@ int best_of_gangs_and_square() {
   return task<square>(best).get(kGuard);  // the CPU is lent anew
 }
 
+/// As above, where the search is on a thread of the task's own that the task waits for.
+double best_on_own_thread(bool in_process) {
+  const auto searched = [=] { return search(in_process).best().value(); };
+  return std::async(std::launch::async, searched).get();
+}
+
 }  // namespace
 
 TEST_CASE("a trial that holds the only CPU lends it to the task that it waits for",
@@ -61,4 +69,11 @@ TEST_CASE("a search in a task lends the task's CPU to its trials, and has it aga
           "[tune][cpus][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 1});
   CHECK(task<best_of_gangs_and_square>().get(3 * kGuard) == 16);
+}
+
+TEST_CASE("a search on a thread of a task's own lends the task's CPU to its trials",
+          "[tune][cpus][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 1});
+  CHECK(task<best_on_own_thread>(true).get(2 * kGuard) == 4);
+  CHECK(task<best_on_own_thread>(false).get(3 * kGuard) == 4);
 }

@@ -143,20 +143,27 @@ const Payload& get_object(const ObjectPtr& object,
 /// default; then it goes on once one is free again, or half a second later, which is too long for
 /// whoever waits for one short event after another.
 enum class CpuMeanwhile : std::uint8_t { GivenBack, Kept };
-/// Whether this thread uses the CPU that its process holds: it runs the calls of others, or is a
-/// CpuUser. A wait of another thread gives no CPU back.
-bool uses_cpu();
-/// For as long as it lives, and where `uses_cpu`, the thread that makes it uses the CPU of its
-/// process: it does the work of a thread that does, and that does nothing else meanwhile.
+/// What a thread has to do with the CPU that its process holds for the calls of others, and so what
+/// its waits lend.
+enum class CpuUse : std::uint8_t {
+  /// A thread of the program's own, as each is at first. Its wait lends the CPU only while its
+  /// process holds one for a call and computes next to nothing: then the call waits for the thread.
+  OfProgram,
+  OfCalls,  ///< The thread runs the calls of others, or does the work of one. Its wait lends the CPU.
+  None,     ///< Its wait lends nothing.
+};
+CpuUse cpu_use();  ///< of this thread
+/// For as long as it lives, the thread that makes it has that to do with the CPU of its process. A
+/// thread that does the work of another one, which does nothing else meanwhile, has the other one's.
 class [[nodiscard]] CpuUser {
  public:
-  explicit CpuUser(bool uses_cpu);
+  explicit CpuUser(CpuUse use);
   ~CpuUser();
   CpuUser(const CpuUser&) = delete;
   CpuUser& operator=(const CpuUser&) = delete;
 
  private:
-  const bool before_;
+  const CpuUse before_;
 };
 /// Blocks until `count` of them are ready or the time is over; -> how many are ready.
 std::size_t wait_objects(std::span<const ObjectPtr> objects, std::size_t count,

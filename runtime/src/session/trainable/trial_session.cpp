@@ -336,8 +336,8 @@ TrialSession::~TrialSession() {
 
 void TrialSession::start(std::string_view name, std::function<void(Member&)> body) {
   if (thread_.joinable()) throw std::logic_error("a trainable is started once");
-  thread_ = std::thread([core = core_, name, body = std::move(body), uses_cpu = uses_cpu()] {
-    const CpuUser user(uses_cpu);
+  thread_ = std::thread([core = core_, name, body = std::move(body), use = cpu_use()] {
+    const CpuUser user(use);
     core->run(name, body);
   });
 }

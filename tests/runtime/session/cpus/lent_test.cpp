@@ -4,6 +4,7 @@
 #include <future>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -42,6 +43,51 @@ int waits_for_many(Context& context, const Config& config) {
   for (int i = 0; i < 5; ++i) sum += waits_for_a_task(context, config);
   return sum;
 }
+
+/// What `waits` returns, on a thread of the program's own that this one waits for.
+template <class Waits>
+int on_own_thread(Waits waits) {
+  return std::async(std::launch::async, waits).get();
+}
+int squares_on_own_thread(int value) {
+  return on_own_thread([&] { return task<square>(value).get(kGuard); });
+}
+/// Its thread waits for what has begun before the thread did, by troupe::wait().
+int waits_on_own_thread(int value) {
+  return on_own_thread([&] {
+    const std::vector<Ref<int>> squares{task<square>(value), task<square>(value + 1)};
+    return static_cast<int>(wait(squares, squares.size(), kGuard).ready.size());
+  });
+}
+/// Two threads at a time, and then the thread of the call itself.
+int squares_on_two_threads(int value) {
+  const auto waits = [=] { return task<square>(value).get(kGuard); };
+  auto first = std::async(std::launch::async, waits);
+  auto second = std::async(std::launch::async, waits);
+  const int sum = first.get() + second.get();
+  return sum + waits();
+}
+int half_on_own_thread(Context& context, const Config& config) {
+  return on_own_thread([&] { return waits_for_half(context, config); });
+}
+int many_on_own_threads(Context& context, const Config& config) {
+  int sum = 0;
+  for (int i = 0; i < 5; ++i)
+    sum += on_own_thread([&] { return waits_for_a_task(context, config); });
+  return sum;
+}
+
+/// An actor whose thread waits while no method runs.
+struct Prefetches {
+  void begin(int value) {
+    squared = std::async(std::launch::async, [=] { return task<square>(value).get(kGuard); });
+  }
+  int square_in(int milliseconds) {
+    const auto came = squared.wait_for(std::chrono::milliseconds(milliseconds));
+    return came == std::future_status::ready ? squared.get() : 0;
+  }
+  std::future<int> squared;
+};
 
 struct Listener {
   /// What the wait of a listener for a task comes to, which the end of rank 1 calls.
@@ -85,6 +131,46 @@ TEST_CASE("ranks that share the only CPU lend their parts of it to the tasks tha
   const auto ranks = gang<TrainableWorker<waits_for_half>>({.size = 2, .each = {.cpus = 0.5}},
                                                            Config{.value = 4}, RunInfo{});
   TrialRun<waits_for_half> run(ranks);
+  run.wait();
+  CHECK(run.result() == 16);
+}
+
+TEST_CASE("a task lends the only CPU to the task that a thread of its own waits for",
+          "[runtime][session][cpus]") {
+  const auto cluster = init({.cpus = 1});
+  CHECK(task<squares_on_own_thread>(3).get(2 * kGuard) == 9);
+  CHECK(task<waits_on_own_thread>(3).get(2 * kGuard) == 2);
+  CHECK(task<squares_on_two_threads>(3).get(3 * kGuard) == 27);
+}
+
+TEST_CASE("an actor lends the only CPU to the task that a thread of its own waits for",
+          "[runtime][session][cpus]") {
+  const auto cluster = init({.cpus = 1});
+  const auto actor = with({.cpus = 1}).spawn<Prefetches>();
+  actor.call<&Prefetches::begin>(5).get(kGuard);
+  int squared = 0;
+  for (const auto end = std::chrono::steady_clock::now() + kGuard;
+       squared == 0 && std::chrono::steady_clock::now() < end;)
+    squared = actor.call<&Prefetches::square_in>(100).get(kGuard);
+  CHECK(squared == 25);
+}
+
+TEST_CASE("the function of a trainable lends the only CPU to what threads of its own wait for",
+          "[runtime][session][cpus]") {
+  const auto cluster = init({.cpus = 1});
+  const auto ranks =
+      gang<TrainableWorker<many_on_own_threads>>({.size = 1}, Config{.value = 3}, RunInfo{});
+  TrialRun<many_on_own_threads> run(ranks);
+  run.wait();
+  CHECK(run.result() == 5 * 9);
+}
+
+TEST_CASE("ranks that share the only CPU lend it to what threads of their own wait for",
+          "[runtime][session][cpus]") {
+  const auto cluster = init({.cpus = 1});
+  const auto ranks = gang<TrainableWorker<half_on_own_thread>>({.size = 2, .each = {.cpus = 0.5}},
+                                                               Config{.value = 4}, RunInfo{});
+  TrialRun<half_on_own_thread> run(ranks);
   run.wait();
   CHECK(run.result() == 16);
 }

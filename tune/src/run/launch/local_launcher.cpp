@@ -117,8 +117,8 @@ void LocalLauncher::launch(const Launch& launch) {
   attempt_ = std::make_unique<Attempt>(*this, launch.trial);
   // A search in a task holds the task's CPU, which the trial uses while the search waits for it.
   attempt_->thread = std::thread(
-      [this, work = work_of_(launch), at = attempt_.get(), uses_cpu = troupe::detail::uses_cpu()] {
-        const troupe::detail::CpuUser user(uses_cpu);
+      [this, work = work_of_(launch), at = attempt_.get(), use = troupe::detail::cpu_use()] {
+        const troupe::detail::CpuUser user(use);
         run(work, *at);
       });
 }
