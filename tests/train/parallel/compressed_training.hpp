@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
@@ -79,6 +81,35 @@ inline void expect_rounded_averages(train::Context& ctx, torch::ScalarType type,
     loss_in(net, ctx.rank(), 2).backward();
     expect_rounded_average(ctx, net, tolerance);
   }
+}
+
+/// A model whose gradients are what its loss is given.
+struct Weights : torch::nn::Module {
+  explicit Weights(const torch::Tensor& like)
+      : weights(register_parameter("weights", torch::ones_like(like))) {}
+  torch::Tensor weights;
+};
+
+/// Gradients about the largest number of bfloat16, on two ranks that have the same.
+inline void expect_finite_averages(train::Context& ctx, torch::ScalarType type) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kLargest = 0x1.fep127;  // of bfloat16
+  const double most = type == torch::kFloat64 ? 1e300 : std::numeric_limits<float>::max();
+  const auto gradients = torch::tensor({most, -most, 0x1.fffp127, kLargest, 1.0, -kInfinity,
+                                        std::numeric_limits<double>::quiet_NaN(), 0.0},
+                                       type);
+  const auto expected = torch::tensor({kLargest, -kLargest, kLargest, kLargest, 1.0, -kInfinity,
+                                       std::numeric_limits<double>::quiet_NaN(), 0.0},
+                                      type);
+  const auto model = std::make_shared<Weights>(gradients);
+  ctx.prepare(model);
+  auto optimizer =
+      ctx.prepare(torch::optim::SGD(model->parameters(), torch::optim::SGDOptions(1.0)));
+  (model->weights * gradients).sum().backward();
+  optimizer.step();
+  const auto values = ctx.gathered(model);
+  expect(torch::allclose(model->weights, 1 - expected, 0, 0, /*equal_nan=*/true),
+         fmt::format("finite averages of stage {}", ctx.options().zero.stage));
 }
 
 /// Trains for some steps, half of whose gradients accumulate.

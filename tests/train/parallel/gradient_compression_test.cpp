@@ -5,11 +5,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include <c10/core/CPUAllocator.h>
 #include <fmt/format.h>
 #include <torch/utils.h>
 
 #include "support/catch.hpp"
+#include "support/failures/failing_allocator.hpp"
 #include "support/forked_gang.hpp"
 #include "support/parameter_values.hpp"
 #include "support/rank_contexts.hpp"
@@ -23,28 +23,6 @@ using namespace troupe;
 using namespace troupe::train;
 using namespace troupe::testing;
 
-namespace {
-
-/// LibTorch's allocator of main memory, but that there is none in pieces of one size.
-class AllocatorWithout final : public c10::Allocator {
- public:
-  explicit AllocatorWithout(std::size_t bytes) : bytes_(bytes) {}
-  c10::DataPtr allocate(std::size_t bytes) override {
-    if (bytes == bytes_) throw std::runtime_error("there is no memory left");
-    return real_->allocate(bytes);
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return real_->raw_deleter(); }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override {
-    real_->copy_data(to, from, bytes);
-  }
-
- private:
-  c10::Allocator* const real_ = c10::GetCPUAllocator();
-  const std::size_t bytes_;
-};
-
-}  // namespace
-
 TEST_CASE("a rank that has no memory to compress gradients lets no other one wait for it",
           "[train][compression][failure]") {
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
@@ -56,11 +34,11 @@ TEST_CASE("a rank that has no memory to compress gradients lets no other one wai
           std::size_t elements = 0;
           for (const auto& parameter : net->parameters())
             elements += static_cast<std::size_t>(parameter.numel());
-          static AllocatorWithout without(2 * elements);  // as a bucket of bfloat16
-          if (ctx.rank() == 0) c10::SetCPUAllocator(&without, 1);
+          // As a bucket of bfloat16.
+          if (ctx.rank() == 0) FailingAllocator::installed().fail_for(2 * elements);
           const auto error =
               thrown_by<std::exception>([&] { loss_in(net, ctx.rank(), 2).backward(); });
-          expect_in(error, "there is no memory left");
+          expect_in(error, FailingAllocator::kNoMemory);
           if (ctx.rank() == 1) gang.rendezvous().set("has heard of it", "");
           if (ctx.rank() == 0) gang.rendezvous().get("has heard of it", test::kGuard);
         })) == "");
@@ -72,6 +50,13 @@ TEST_CASE("compressed gradients are the rounded average of rounded gradients",
   CHECK(run(2, compressed(), [=](Context& ctx) {
           expect_rounded_averages(ctx, is_double ? torch::kFloat64 : torch::kFloat32);
         }) == "");
+}
+
+TEST_CASE("compressed gradients that are finite have a finite average, and others do not",
+          "[train][compression]") {
+  const int stage = GENERATE(0, 2, 3);
+  const auto type = GENERATE(torch::kFloat32, torch::kFloat64);
+  CHECK(run(2, compressed(stage), [=](Context& ctx) { expect_finite_averages(ctx, type); }) == "");
 }
 
 TEST_CASE("compressed gradients of ranks on two nodes are near the average",

@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include "parallel/averaging/narrowing.hpp"
 #include "parallel/tensor_type.hpp"
 #include "zero/layout.hpp"
 
@@ -80,7 +81,7 @@ void GradientShard::reduce(Communicator& communicator, const std::vector<bool>& 
     auto place = laid_out(all, partition_.offsets[i], layouts_[i]);
     if (!has_gradient(i)) adds_[i] = has_stand_in(i) ? 1 : 0;
     if (has_come[i] && has_gradient(i))
-      place.copy_(parameters_[i].tensor.grad());
+      copy_narrowed(place, parameters_[i].tensor.grad());
     else
       place.zero_();
   }

@@ -11,8 +11,10 @@ namespace troupe::train {
 enum class GradientCompression : std::uint8_t {
   None,  ///< in their own
   /// In bfloat16: half or a quarter of the bytes, and 8 bits of precision. Each rank rounds its
-  /// gradients, which are summed in float32, and the average is rounded once for each node. Pays
-  /// where the ranks are on several nodes and their network is what they wait for.
+  /// gradients, which are summed in float32, and the average is rounded once for each node. A finite
+  /// gradient above 3.39e38, the largest number of bfloat16, counts as that number; on a GPU, as in
+  /// PyTorch, as infinite. Pays where the ranks are on several nodes and their network is what they
+  /// wait for.
   BFloat16,
 };
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
+#include "parallel/averaging/narrowing.hpp"
 #include "parallel/in_place.hpp"
 #include "parallel/tensor_type.hpp"
 
@@ -61,7 +62,7 @@ void GradientBuffer::compress(const at::Tensor& room) {
   const at::NoGradGuard no_grad;
   compressed_ = room.defined() ? room.narrow(0, 0, elements())
                                : at::empty({elements()}, flat_.options().dtype(type_));
-  compressed_.copy_(flat_);
+  copy_narrowed(compressed_, flat_);
 }
 
 void GradientBuffer::expand() {
