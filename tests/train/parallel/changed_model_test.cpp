@@ -1,6 +1,8 @@
 // Models that change after they were prepared, and models that cannot be prepared.
 #include <troupe/train/context.hpp>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,6 +48,14 @@ void expect_error(const torch::Tensor& loss, const std::string& text) {
   expect(error.find(text) != std::string::npos, "backward says: " + text + "; it says: " + error);
 }
 
+/// Puts another layer in the place of one.
+void replace_layer(Net& net, std::size_t layer) {
+  const auto& before = net->layers[layer]->options;
+  torch::nn::Linear other(before.in_features(), before.out_features());
+  other->to(torch::kFloat64);
+  net->layers[layer] = net->replace_module("layer" + std::to_string(layer), other);
+}
+
 /// The average of the gradients that the ranks have of their own.
 void expect_averaged(Context& ctx, Net& net) {
   net->zero_grad();
@@ -62,6 +72,26 @@ void expect_averaged(Context& ctx, Net& net) {
   for (std::size_t i = 0; i < own.size(); ++i)
     expect(torch::allclose(parameters[i].grad(), own[i].grad(), 1e-5, 1e-6),
            "an averaged gradient");
+}
+
+/// What two ranks are told whose models `change` has changed after they were prepared.
+void expect_names_after(const ContextOptions& options, const std::function<void(Net&)>& change,
+                        const std::string& named) {
+  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member, options);
+          auto net = ctx.prepare(Net(kWidths));
+          expect(error_of(loss_of(net, ctx.rank())).empty(), "a backward of the model as it was");
+          net->zero_grad();
+          change(net);
+          for (int step = 0; step < 2; ++step) {
+            net->zero_grad();
+            expect_error(loss_of(net, ctx.rank()), named);
+          }
+          net->zero_grad();
+          ctx.prepare(net);
+          if (options.zero.stage < 2) expect_averaged(ctx, net);
+        })) == "");
 }
 
 }  // namespace
@@ -137,6 +167,64 @@ TEST_CASE("what a model became since it was prepared is named at each stage of Z
           else
             net->layers[0]->weight.set_requires_grad(true);
           for (int step = 0; step < 2; ++step) expect_error(loss_of(net, ctx.rank()), named);
+        })) == "");
+}
+
+TEST_CASE("a parameter of a layer that was replaced is named, and averaged once prepared again",
+          "[train][changed_model]") {
+  const int stage = GENERATE(0, 1, 2, 3);
+  const bool find_unused = GENERATE(false, true);
+  CAPTURE(stage, find_unused);
+  expect_names_after(
+      {.data_parallel = {.find_unused_parameters = find_unused}, .zero = {.stage = stage}},
+      [](Net& net) { replace_layer(net, 1); },
+      "parameter layer1.weight is another tensor than its model had when it was prepared");
+}
+
+TEST_CASE("a layer that was registered after its model was prepared is named",
+          "[train][changed_model]") {
+  const int stage = GENERATE(0, 1, 2, 3);
+  CAPTURE(stage);
+  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member, {.zero = {.stage = stage}});
+          auto net = ctx.prepare(Net(kWidths));
+          torch::nn::Linear head(kWidths.back(), 1);
+          head->to(torch::kFloat64);
+          net->register_module("head", head);
+          const auto loss = [&] {
+            return head->forward(net->forward(rows(6, kWidths.front(), 3))).square().mean();
+          };
+          expect_error(loss(), "parameter head.weight is another tensor than its model had");
+          net->zero_grad();
+          // Not where its gradient is averaged: as that of a model of its own.
+          ctx.prepare(head);
+          const auto error = error_of(loss());
+          expect(error.empty(), "the head is a model of its own: " + error);
+        })) == "");
+}
+
+TEST_CASE("where one rank has replaced a layer, all are told which", "[train][changed_model]") {
+  const int stage = GENERATE(0, 2, 3);
+  CAPTURE(stage);
+  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member, {.zero = {.stage = stage}});
+          auto net = ctx.prepare(Net(kWidths));
+          if (ctx.rank() == 1) replace_layer(net, 0);
+          expect_error(loss_of(net, ctx.rank()), "parameter layer0.weight is another tensor than");
+        })) == "");
+}
+
+TEST_CASE("a parameter whose layer was assigned another tensor is named as without a gradient",
+          "[train][changed_model]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member);
+          auto net = ctx.prepare(Net(kWidths));
+          auto& weight = net->layers[0]->weight;
+          weight = weight.detach().clone().requires_grad_(true);
+          expect_error(loss_of(net, ctx.rank()), "got no gradient in this backward: layer0.weight");
         })) == "");
 }
 

@@ -64,7 +64,7 @@ void PreparedModels::prepare(std::shared_ptr<torch::nn::Module> module) {
   Prepared prepared{.module = module};
   make_alike(*module);
   connect_statistics(*module);
-  average_gradients(prepared, *module);
+  average_gradients(prepared, module);
   prepared.names = names_of(*module);
   if (known != models_.end())
     *known = std::move(prepared);
@@ -111,12 +111,13 @@ void PreparedModels::connect_statistics(torch::nn::Module& module) {
   share_statistics(module, statistics_);
 }
 
-void PreparedModels::average_gradients(Prepared& prepared, const torch::nn::Module& module) {
+void PreparedModels::average_gradients(Prepared& prepared,
+                                       const std::shared_ptr<torch::nn::Module>& module) {
   if (here_.world_size() == 1) return;
-  auto model = layout_of(module);
+  auto model = layout_of(*module);
   const auto& options = here_.options;
   const bool cuts = options.zero.stage >= 2;
-  if (cuts) refuse_shared(model.trained, cut_models_but(module));
+  if (cuts) refuse_shared(model.trained, cut_models_but(*module));
   if (!queue_ && !model.trained.empty())
     queue_ = std::make_shared<ReductionQueue>(communicators_.control());
   connect_ends();
@@ -126,7 +127,10 @@ void PreparedModels::average_gradients(Prepared& prepared, const torch::nn::Modu
   if (model.trained.empty()) return;
   auto keeps = cuts ? Reducer::Keeps::Part : Reducer::Keeps::All;
   if (cuts && options.zero.offload_optimizer) keeps = Reducer::Keeps::PartInMainMemory;
-  Reducer::Settings settings{.options = options.data_parallel, .keeps = keeps, .share = share_};
+  Reducer::Settings settings{.options = options.data_parallel,
+                             .keeps = keeps,
+                             .share = share_,
+                             .known = KnownParameters(module)};
   if (options.data_parallel.broadcast_buffers)
     settings.buffers.emplace(model.buffers, here_.device);
   prepared.reducer =

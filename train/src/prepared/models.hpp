@@ -114,7 +114,7 @@ class PreparedModels {
   void warn_of_one_rank();
   void make_alike(torch::nn::Module& module);
   void connect_statistics(torch::nn::Module& module);
-  void average_gradients(Prepared& prepared, const torch::nn::Module& module);
+  void average_gradients(Prepared& prepared, const std::shared_ptr<torch::nn::Module>& module);
   void cut(Prepared& prepared, const std::vector<NamedTensor>& trained);
   void make_gathering();
   void connect_ends();

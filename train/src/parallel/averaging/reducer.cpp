@@ -318,6 +318,7 @@ void Reducer::note_filled(Bucket& bucket) {
 }
 
 void Reducer::fill() {
+  refuse_added();
   if (!in_backward_) expect_all();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = parameters_[i];
@@ -372,6 +373,22 @@ void Reducer::refuse_unused() const {
                   "on all of them, in this backward and in none inside of it (activation "
                   "checkpointing), or set DataParallelOptions::find_unused_parameters",
                   unused_.size(), parameters_.size(), fmt::join(names, ", ")));
+}
+
+void Reducer::refuse_added() const {
+  for (const auto& [name, tensor] : settings_.known.added()) {
+    // A layer may be a model of its own, which was prepared as such.
+    const auto accumulator = torch::autograd::impl::try_get_grad_accumulator(tensor);
+    const auto is_hook = [](const auto& hook) {
+      return dynamic_cast<Hook*>(hook.get()) != nullptr;
+    };
+    if (accumulator && std::ranges::any_of(accumulator->post_hooks(), is_hook)) continue;
+    throw std::logic_error(fmt::format(
+        "parameter {} is another tensor than its model had when it was prepared, so that its "
+        "gradient would not be averaged over the ranks: prepare the model again after such a "
+        "change",
+        name));
+  }
 }
 
 // What somebody used has an average now, on every rank. The rest keeps the gradient that it had, if

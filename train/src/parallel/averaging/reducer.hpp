@@ -22,6 +22,7 @@
 #include "parallel/averaging/reduction_queue.hpp"
 #include "parallel/batch_share.hpp"
 #include "parallel/buckets.hpp"
+#include "parallel/known_parameters.hpp"
 #include "zero/gradient_shard.hpp"
 
 namespace torch::autograd {
@@ -67,6 +68,9 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
     std::shared_ptr<const BatchShare> share = std::make_shared<BatchShare>();
     /// Those that are the same on all ranks after each backward that averages.
     std::optional<ModelBuffers> buffers = {};
+    /// Those of the model as it was prepared: a backward that averages while it has others, whose
+    /// gradients no reducer averages, is an error.
+    KnownParameters known = {};
     Trace trace = {};
   };
 
@@ -168,6 +172,7 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
   }
   std::vector<std::int32_t> used_anywhere(Communicator& control) const;
   void refuse_unused() const;
+  void refuse_added() const;
   void trace(Event event, std::size_t bucket) {
     if (settings_.trace) settings_.trace(event, bucket);
   }
