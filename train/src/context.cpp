@@ -58,6 +58,10 @@ struct Context::Impl {
   /// Makes the parts. A collective where the run continues from a checkpoint.
   void begin();
   void restore(LossScaler* scaler);
+  /// As tell_failure().
+  void tell_failure(const std::exception& failed) noexcept;
+  template <class Do>
+  auto or_tell(Do what);
   /// Gives other ranks the parameters that they still need, or aborts their calls where an
   /// exception leaves the context; waits for the save in flight; and declines what was never made.
   void leave();
@@ -111,6 +115,28 @@ void Context::Impl::restore(LossScaler* scaler) {
   if (scaler != nullptr && scale) scaler->restore(*scale);
 }
 
+template <class Do>
+auto Context::Impl::or_tell(Do what) {
+  try {
+    return what();
+  } catch (const std::exception& failed) {
+    tell_failure(failed);
+    throw;
+  }
+}
+
+void Context::Impl::tell_failure(const std::exception& failed) noexcept {
+  if (here.world_size() == 1 || dynamic_cast<const std::logic_error*>(&failed) != nullptr) return;
+  try {
+    for (auto* each : {&communicators, &for_parameters, &for_statistics}) {
+      each->abort(failed.what());
+      each->decline(fmt::format("has failed before it made the communicator: {}", failed.what()));
+    }
+  } catch (const std::exception&) {
+    // The gang has broken, of which the others hear.
+  }
+}
+
 void Context::Impl::leave() {
   const bool thrown = std::uncaught_exceptions() > exceptions;
   try {
@@ -156,11 +182,11 @@ c10::Device Context::device() const { return impl_->here.device; }
 Communicator& Context::communicator() { return impl_->communicators.device(); }
 
 void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
-  impl_->models->prepare(std::move(module));
+  impl_->or_tell([&] { impl_->models->prepare(std::move(module)); });
 }
 
 detail::Preparation Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {
-  return impl_->optimizers->prepare(optimizer);
+  return impl_->or_tell([&] { return impl_->optimizers->prepare(optimizer); });
 }
 
 double Context::learning_rate_scale() const {
@@ -282,6 +308,10 @@ CheckpointSave Context::save(const std::vector<std::shared_ptr<torch::nn::Module
   auto share = share_of_rank(impl_->here, *impl_->models, *impl_->optimizers, contents,
                              impl_->epoch, copies);
   return CheckpointSave(impl_->saver.get().begin(std::move(share)));
+}
+
+void tell_failure(Context& context, const std::exception& failed) noexcept {
+  context.impl_->tell_failure(failed);
 }
 
 void add_advice(Context& context) noexcept {

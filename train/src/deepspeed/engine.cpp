@@ -166,7 +166,7 @@ struct Engine::Impl {
 };
 
 Engine::Engine(Context& context, std::shared_ptr<torch::nn::Module> model, const Config& config,
-               const detail::MakeOptimizer& make) {
+               const detail::MakeOptimizer& make) try {
   check_ranks_agree(context, config);
   check_context(context.options(), config);
   if (config.scheduler) check_schedule(*config.scheduler);
@@ -187,6 +187,8 @@ Engine::Engine(Context& context, std::shared_ptr<torch::nn::Module> model, const
   impl_->updates = impl_->counter->value();
   impl_->follow_schedule();
   tell_without_effect(context, config);
+} catch (const std::exception& failed) {
+  tell_failure(context, failed);  // of what is made between the calls of the context
 }
 
 Engine::~Engine() = default;

@@ -293,6 +293,10 @@ class Context {
   /// gets what train::plan() advises for the context's models. Called where the function of a run
   /// has thrown.
   friend void add_advice(Context& context) noexcept;
+  /// What a rank throws alone where all ranks come, such as that it has no memory, ends the calls in
+  /// which the others wait for it, with its text, and this context's collectives. Not what all ranks
+  /// refuse, a std::logic_error.
+  friend void tell_failure(Context& context, const std::exception& failed) noexcept;
   friend class detail::JoinedSteps;
   /// Of what the function of a run has returned on every rank: a model of ZeroOptions::stage 3,
   /// which could not be used after its context, is replaced by one with all values on rank 0.

@@ -1,0 +1,127 @@
+// A rank that runs out of memory while it prepares a model or an optimizer, at each place in turn.
+#include <troupe/train/context.hpp>
+#include <troupe/train/deepspeed.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "deepspeed/engine_training.hpp"
+#include "support/catch.hpp"
+#include "support/failures/failing_allocator.hpp"
+#include "support/failures/gang_again.hpp"
+#include "support/forked_gang.hpp"
+#include "support/small_training.hpp"
+#include "support/zero_training.hpp"
+
+using namespace troupe;
+using namespace troupe::train;
+using namespace troupe::testing;
+
+namespace {
+
+constexpr std::size_t kMostFailures = 2'000;
+
+/// What is prepared, and then a step, in which at the latest the ranks wait for each other. Calls
+/// `prepared` between.
+using Preparing = std::function<void(Context&, Net&, const std::function<void()>& prepared)>;
+
+void train_by_hand(Context& ctx, Net& net, const std::function<void()>& prepared) {
+  ctx.prepare(net);
+  auto optimizer = ctx.prepare(adam(net));
+  prepared();
+  step(ctx, net, optimizer, 0);
+}
+
+void train_by_engine(Context& ctx, Net& net, const std::function<void()>& prepared) {
+  auto engine = deepspeed::initialize(
+      ctx, net, engine_training::config_of(ctx.options().zero.stage, ctx.world_size()));
+  prepared();
+  for (int micro = 0; micro < engine_training::kAccumulated; ++micro) {
+    engine.backward(engine.forward([&] { return loss_of(net, ctx.rank(), ctx.world_size()); }));
+    engine.step();
+  }
+}
+
+/// "": it throws nothing.
+std::string error_in(const std::function<void()>& call) {
+  try {
+    call();
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+/// Whether reading a model ends this process is what this asks: with stage 3 a parameter may have
+/// no values.
+void read_values(const Net& net) {
+  error_in([&] {
+    for (const auto& parameter : net->parameters()) parameter.sum();
+  });
+}
+
+/// One round, in which rank 1 fails at an allocation; 0: at none. -> this rank's error.
+std::string error_of_round(GangContext& gang, const ContextOptions& options,
+                           const Preparing& training, std::size_t fails_at) {
+  auto& allocator = FailingAllocator::installed();
+  TestMember member(gang);
+  Context ctx(member, options);
+  Net net(kWidths, 5);
+  if (gang.rank() == 1) allocator.fail_at(fails_at);
+  const auto error = error_in([&] { training(ctx, net, [&] { allocator.fail_at(0); }); });
+  allocator.fail_at(0);
+  read_values(net);
+  // So that no error is that another rank has left.
+  gang.rendezvous().set(fmt::format("rank {} has ended", gang.rank()), "");
+  gang.rendezvous().get(fmt::format("rank {} has ended", 1 - gang.rank()), 2 * test::kGuard);
+  return error;
+}
+
+void expect_errors_of_all_rounds(GangContext& gang, const ContextOptions& options,
+                                 const Preparing& training) {
+  const auto& allocator = FailingAllocator::installed();
+  std::string error = "none yet";
+  std::size_t round = 0;
+  for (; !error.empty(); ++round) {
+    expect(round < kMostFailures, "in the end no allocation fails");
+    const auto living = allocator.living();
+    GangAgain again(gang, round);
+    error = error_of_round(again, options, training, round);
+    if (round == 0) {
+      expect(error.empty(), "a training without a failure: " + error);
+      error = "none yet";
+      continue;  // LibTorch keeps some of its first values
+    }
+    expect(error.empty() || error.find(FailingAllocator::kNoMemory) != std::string::npos,
+           [&] { return fmt::format("round {} names the cause: {}", round, error); });
+    expect(allocator.living() == living, [&] {
+      return fmt::format("round {} leaves {} pieces of memory behind, of an error {}", round,
+                         allocator.living() - living, error);
+    });
+  }
+  expect(round > 2, "some allocations have failed");
+}
+
+}  // namespace
+
+TEST_CASE("a rank without memory for a part of what it prepares is told of on all ranks",
+          "[train][prepare][failure]") {
+  const int stage = GENERATE(0, 1, 2, 3);
+  CAPTURE(stage);
+  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+          expect_errors_of_all_rounds(gang, options_with(stage), train_by_hand);
+        })) == "");
+}
+
+TEST_CASE("a rank without memory for a part of its engine is told of on all ranks",
+          "[train][prepare][failure]") {
+  const int stage = GENERATE(0, 1, 2, 3);
+  CAPTURE(stage);
+  CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+          const auto config = engine_training::config_of(stage, 2);
+          expect_errors_of_all_rounds(gang, engine_training::options_for(config), train_by_engine);
+        })) == "");
+}
