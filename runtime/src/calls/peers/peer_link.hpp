@@ -13,11 +13,16 @@
 
 #include <troupe/errors.hpp>
 
-#include "calls/peers/peer_stream.hpp"
 #include "ids/address.hpp"
 #include "transport/silence_timer.hpp"
+#include "transport/stream/message_stream.hpp"
 
 namespace troupe::runtime {
+
+using transport::KeptMessage;
+using transport::StreamReceiver;
+using transport::StreamSender;
+using transport::StreamStart;
 
 /// The connections between this process and another one, and the streams that they carry in both
 /// directions. Messages go through one connection, and come through the one that the other process

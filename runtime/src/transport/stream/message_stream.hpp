@@ -10,7 +10,7 @@
 
 #include "transport/connection.hpp"
 
-namespace troupe::runtime {
+namespace troupe::transport {
 
 /// Messages from one process to another one, each delivered once and in order, whatever becomes of
 /// the connections that carry them: the sender keeps what has not been acknowledged, and sends it
@@ -38,7 +38,7 @@ class KeptMessage {
   /// Messages up to this size are copied into memory of their own size.
   static constexpr std::size_t kLargeBytes = std::size_t{32} << 10;
 
-  KeptMessage(transport::Outgoing&& message, std::uint64_t request, std::uint64_t reply = 0);
+  KeptMessage(Outgoing&& message, std::uint64_t request, std::uint64_t reply = 0);
 
   /// What its sender knows the message by; 0: nothing.
   std::uint64_t request() const { return request_; }
@@ -46,13 +46,13 @@ class KeptMessage {
   std::uint64_t reply() const { return reply_; }
   std::size_t bytes() const;
   std::span<const char> body() const;
-  void send_through(transport::Connection& connection) const;
+  void send_through(Connection& connection) const;
 
  private:
   std::uint64_t request_;
   std::uint64_t reply_;
-  std::vector<char> frame_;                     // with its header
-  std::shared_ptr<transport::Outgoing> large_;  // instead of a frame
+  std::vector<char> frame_;          // with its header
+  std::shared_ptr<Outgoing> large_;  // instead of a frame
 };
 
 class StreamSender {
@@ -69,6 +69,12 @@ class StreamSender {
   /// So many messages have arrived at the receiver. -> true: some of them were not known to have. A
   /// number that no receiver can have counted is ignored.
   bool acknowledged(std::uint64_t received);
+
+  /// A receiver may say so: it has lost nothing that it acknowledged, and has had nothing that no
+  /// connection was handed.
+  bool may_have_arrived(std::uint64_t received) const {
+    return received >= acknowledged_ && received <= ever_handed_;
+  }
 
   /// The messages that are not acknowledged, in order.
   std::deque<KeptMessage>& kept() { return kept_; }
@@ -101,22 +107,23 @@ class StreamReceiver {
   static constexpr std::size_t kAckBytes = std::size_t{256} << 10;
 
   /// What tells connections apart while they live.
-  using Connection = const void*;
+  using Carrier = const void*;
 
   /// The stream goes on through this connection. False: no sender says that.
-  bool start(Connection connection, const StreamStart& begin);
+  bool start(Carrier connection, const StreamStart& begin);
   /// The next message of the stream has come through it. True: it is to be delivered.
-  bool receive(Connection connection, std::size_t bytes);
+  bool receive(Carrier connection, std::size_t bytes);
   /// Another connection may come to have the same address.
-  void closed(Connection connection);
+  void closed(Carrier connection);
 
+  std::uint64_t received() const { return received_; }  ///< messages of the stream so far
   bool owes() const { return owed_messages_ != 0; }
   bool ack_is_due() const { return owed_messages_ >= kAckMessages || owed_bytes_ >= kAckBytes; }
   /// What to acknowledge; nothing is owed then.
   std::uint64_t acknowledge();
 
  private:
-  Connection heard_ = nullptr;
+  Carrier heard_ = nullptr;
   std::uint64_t number_ = 0;
   // Place of the message that comes next through the connection that is heard.
   std::uint64_t next_ = 0;
@@ -125,4 +132,4 @@ class StreamReceiver {
   std::size_t owed_bytes_ = 0;
 };
 
-}  // namespace troupe::runtime
+}  // namespace troupe::transport

@@ -10,12 +10,12 @@
 #include <capnp/serialize.h>
 #include <catch2/catch.hpp>
 
-#include "calls/peers/peer_stream.hpp"
 #include "transport/harness.hpp"
+#include "transport/stream/message_stream.hpp"
 
 using namespace troupe;
-using namespace troupe::runtime;
-using transport::test::text_message;
+using namespace troupe::transport;
+using troupe::transport::test::text_message;
 
 namespace {
 
@@ -118,7 +118,7 @@ class World {
 }  // namespace
 
 TEST_CASE("each message is delivered once and in order, whatever connections lose",
-          "[runtime][calls][stream][property]") {
+          "[runtime][transport][stream][property]") {
   for (unsigned seed = 1; seed <= 300; ++seed) {
     INFO("seed " << seed);
     World world(seed);
@@ -134,7 +134,8 @@ TEST_CASE("each message is delivered once and in order, whatever connections los
   }
 }
 
-TEST_CASE("an acknowledgement is due after so many messages or bytes", "[runtime][calls][stream]") {
+TEST_CASE("an acknowledgement is due after so many messages or bytes",
+          "[runtime][transport][stream]") {
   StreamReceiver receiver;
   const int connection = 0;
   REQUIRE(receiver.start(&connection, {.number = 1, .from = 1}));
@@ -152,7 +153,7 @@ TEST_CASE("an acknowledgement is due after so many messages or bytes", "[runtime
 }
 
 TEST_CASE("a connection that its sender has left is not heard any more",
-          "[runtime][calls][stream]") {
+          "[runtime][transport][stream]") {
   StreamReceiver receiver;
   const int first = 0;
   const int second = 0;
@@ -168,7 +169,7 @@ TEST_CASE("a connection that its sender has left is not heard any more",
 }
 
 TEST_CASE("what no sender or receiver can have counted is not believed",
-          "[runtime][calls][stream]") {
+          "[runtime][transport][stream]") {
   StreamReceiver receiver;
   const int connection = 0;
   CHECK(!receiver.start(&connection, {.number = 1, .from = 2}));
@@ -183,7 +184,7 @@ TEST_CASE("what no sender or receiver can have counted is not believed",
   CHECK(sender.empty());
 }
 
-TEST_CASE("no more than a window is handed to one connection", "[runtime][calls][stream]") {
+TEST_CASE("no more than a window is handed to one connection", "[runtime][transport][stream]") {
   StreamSender sender;
   const std::string large(200 << 20, 'x');
   for (int i = 0; i < 4; ++i) sender.push(message(large, static_cast<std::uint64_t>(i + 1)));
@@ -200,7 +201,7 @@ TEST_CASE("no more than a window is handed to one connection", "[runtime][calls]
 TEST_CASE(
     "a sender knows which of its replies have arrived, also where another message stands in for "
     "one",
-    "[runtime][calls][stream]") {
+    "[runtime][transport][stream]") {
   StreamSender sender;
   sender.push(message("a call", 1));
   sender.push(KeptMessage(text_message("a reply"), 0, 7));

@@ -1,31 +1,31 @@
-#include "calls/peers/peer_stream.hpp"
+#include "transport/stream/message_stream.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "transport/frame.hpp"
 
-namespace troupe::runtime {
+namespace troupe::transport {
 
-KeptMessage::KeptMessage(transport::Outgoing&& message, std::uint64_t request, std::uint64_t reply)
+KeptMessage::KeptMessage(Outgoing&& message, std::uint64_t request, std::uint64_t reply)
     : request_(request), reply_(reply) {
   if (const auto bytes = message.body().size(); bytes <= kLargeBytes) {
-    frame_.reserve(transport::kHeaderBytes + bytes);
+    frame_.reserve(kHeaderBytes + bytes);
     message.append_to(frame_);
   } else {
-    large_ = std::make_shared<transport::Outgoing>(std::move(message));
+    large_ = std::make_shared<Outgoing>(std::move(message));
   }
 }
 
 std::span<const char> KeptMessage::body() const {
-  return large_ ? large_->body() : std::span(frame_).subspan(transport::kHeaderBytes);
+  return large_ ? large_->body() : std::span(frame_).subspan(kHeaderBytes);
 }
 
 std::size_t KeptMessage::bytes() const {
-  return large_ ? large_->body().size() + transport::kHeaderBytes : frame_.size();
+  return large_ ? large_->body().size() + kHeaderBytes : frame_.size();
 }
 
-void KeptMessage::send_through(transport::Connection& connection) const {
+void KeptMessage::send_through(Connection& connection) const {
   if (large_) return connection.send(large_);
   connection.send_frame(frame_);
 }
@@ -79,7 +79,7 @@ void StreamSender::replace(KeptMessage& kept, KeptMessage with) {
 
 // ---- receiver -----------------------------------------------------------------------------------
 
-bool StreamReceiver::start(Connection connection, const StreamStart& begin) {
+bool StreamReceiver::start(Carrier connection, const StreamStart& begin) {
   if (begin.from == 0 || begin.from > received_ + 1) return false;
   if (begin.number <= number_) return true;  // of a connection that its sender has left already
   number_ = begin.number;
@@ -89,7 +89,7 @@ bool StreamReceiver::start(Connection connection, const StreamStart& begin) {
   return true;
 }
 
-bool StreamReceiver::receive(Connection connection, std::size_t bytes) {
+bool StreamReceiver::receive(Carrier connection, std::size_t bytes) {
   if (connection != heard_) return false;
   ++owed_messages_;
   owed_bytes_ += bytes;
@@ -99,7 +99,7 @@ bool StreamReceiver::receive(Connection connection, std::size_t bytes) {
   return true;
 }
 
-void StreamReceiver::closed(Connection connection) {
+void StreamReceiver::closed(Carrier connection) {
   if (heard_ == connection) heard_ = nullptr;
 }
 
@@ -108,4 +108,4 @@ std::uint64_t StreamReceiver::acknowledge() {
   return received_;
 }
 
-}  // namespace troupe::runtime
+}  // namespace troupe::transport
