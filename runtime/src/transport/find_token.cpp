@@ -22,8 +22,7 @@ std::optional<std::string> why_nobody_listens(const Endpoint& to) {
   bool connected = false;
   const auto dial = std::make_shared<Dial>(
       loop, to, "is the head running? start it with `troupe head`",
-      [&](Socket) { connected = true; },
-      [&](std::string failed, bool) { why = std::move(failed); });
+      [&](Socket) { connected = true; }, [&](DialFailure failed) { why = std::move(failed.why); });
   dial->start();
   run_until(loop, kAnswer, [&] { return connected || why; });
   return why;

@@ -50,6 +50,9 @@ struct Denied {
   /// Of a client: nothing of the server was seen, not even that nothing listens there. Its host or
   /// the network in between is gone, for a moment or for ever.
   bool unreachable = false;
+  /// Of a client: the server's host says that nothing listens there. Where a server was that lives
+  /// as long as its process, that has ended.
+  bool nobody_listens = false;
   /// Of a server: the caller has closed, or has ended, before it had proven itself.
   bool left = false;
 };

@@ -58,9 +58,12 @@ class Client : public std::enable_shared_from_this<Client> {
         [weak = weak_from_this()](Socket socket) {
           if (const auto self = weak.lock()) self->hello(std::move(socket));
         },
-        [weak = weak_from_this()](std::string why, bool unreachable) {
-          if (const auto self = weak.lock())
-            self->deny_as({.why = std::move(why), .unreachable = unreachable});
+        [weak = weak_from_this()](DialFailure failed) {
+          if (const auto self = weak.lock()) {
+            self->deny_as({.why = std::move(failed.why),
+                           .unreachable = failed.unreachable,
+                           .nobody_listens = failed.nobody_listens});
+          }
         });
     dial_->start();
   }

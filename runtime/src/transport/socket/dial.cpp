@@ -46,7 +46,7 @@ void Dial::start() {
       try {
         self->addresses_.push_back(unix_address(self->to_.unix_name));
       } catch (const Error& error) {
-        return self->failed_(error.what(), false);
+        return self->failed_({.why = error.what()});
       }
       self->try_next();
     });
@@ -60,10 +60,9 @@ void Dial::start() {
         self->resolved_ = true;
         if (found.empty()) {
           return self->failed_(
-              fmt::format(
-                  "the name '{}' does not resolve: {}: check its spelling, or give the IP address",
-                  self->to_.host, error),
-              false);
+              {.why = fmt::format("the name '{}' does not resolve: {}: check its spelling, or give "
+                                  "the IP address",
+                                  self->to_.host, error)});
         }
         self->addresses_ = std::move(found);
         self->try_next();
@@ -99,7 +98,9 @@ void Dial::failed_with(int error) {
   // there.
   if (error_ == 0 || error == ECONNREFUSED) error_ = error;
   if (next_ < addresses_.size()) return try_next();
-  failed_(describe(error_), is_unreachable(error_));
+  failed_({.why = describe(error_),
+           .unreachable = is_unreachable(error_),
+           .nobody_listens = error_ == ECONNREFUSED});
 }
 
 std::string Dial::describe(int error) const {

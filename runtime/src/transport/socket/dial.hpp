@@ -13,6 +13,14 @@ namespace troupe::transport {
 /// "127.0.0.1:7420", "unix socket @name", for messages.
 std::string name_of(const Endpoint& to);
 
+struct DialFailure {
+  std::string why;
+  /// Nothing of the host was seen, not even that nothing listens there.
+  bool unreachable = false;
+  /// The host says so.
+  bool nobody_listens = false;
+};
+
 /// Opens one connection: the name is looked up, then its addresses are tried in order. It has no
 /// deadline of its own and can be dropped at any time.
 ///
@@ -20,8 +28,7 @@ std::string name_of(const Endpoint& to);
 ///         `--- no address --v--- none left --> failed
 class Dial : public std::enable_shared_from_this<Dial> {
  public:
-  /// `unreachable`: nothing of the host was seen, not even that nothing listens there.
-  using Failed = std::function<void(std::string why, bool unreachable)>;
+  using Failed = std::function<void(DialFailure)>;
 
   /// One of the two is called once, from the loop. `nobody_there` is advice for where nothing
   /// listens.
