@@ -53,7 +53,9 @@ TEST_CASE("a node that stood still says so, to its head too, and what became of 
   REQUIRE(eventually([&] { return nodes().empty(); }, kGuard));
   ::kill(agent, SIGCONT);
   cluster.head().wait_for_output("but its machine answers: the node stands still");
-  cluster.worker(0).wait_for_output("so the head has probably taken it for lost: start it again");
+  cluster.worker(0).wait_for_output(
+      "does not take this node back: it has taken node 1 for lost meanwhile, with all of its "
+      "processes; this node stood still for ");
   REQUIRE(cluster.worker(0).wait());
 }
 

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <iostream>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -145,6 +146,38 @@ int outlasts() {
   return 0;
 }
 
+/// Has a state, and prints it.
+struct Counter {
+  int count = 0;
+  int next() {
+    std::cout << "counted " << ++count << std::endl;
+    return count;
+  }
+  int pid() const { return getpid(); }
+};
+
+/// Starts processes, calls an actor and runs tasks until SIGUSR1, whatever becomes of connections.
+int counts() {
+  const auto counter = troupe::spawn<Counter>();
+  const auto pid = counter.call<&Counter::pid>().get();
+  static volatile std::sig_atomic_t ends = 0;
+  std::signal(SIGUSR1, [](int) { ends = 1; });
+  int rounds = 0;
+  while (ends == 0) {
+    ++rounds;
+    const auto other = troupe::spawn<Far>();  // a process of its own
+    const auto ran = troupe::task<one>();
+    if (counter.call<&Counter::next>().get(troupe::test::kGuard) != rounds ||
+        ran.get(troupe::test::kGuard) != 1 ||
+        other.call<&Far::pid>().get(troupe::test::kGuard) == pid)
+      throw std::runtime_error("a call was lost");
+    std::cout << "round " << rounds << std::endl;
+  }
+  std::cout << (counter.call<&Counter::pid>().get() == pid ? "the same process" : "another process")
+            << ", rounds " << rounds << std::endl;
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -157,6 +190,7 @@ int main(int argc, char** argv) {
     if (what == "stores") return stores();
     if (what == "stops") return stops();
     if (what == "outlasts") return outlasts();
+    if (what == "counts") return counts();
     std::cerr << "no such thing to do: " << what << '\n';
     return 2;
   } catch (const std::exception& error) {

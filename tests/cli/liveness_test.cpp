@@ -40,9 +40,9 @@ TEST_CASE(
   if (!can_make_hosts(scene)) return;
   auto head = scene.start_head({"--cpus", "2"});
   head.wait_for_output("node 1 joined");
-  Child worker(
-      scene.hosts.on_second({TROUPE_PROGRAM, "worker", "--head", scene.address(), "--cpus", "2"}),
-      scene.far_environment);
+  Child worker(scene.hosts.on_second({TROUPE_PROGRAM, "worker", "--head", scene.address(), "--cpus",
+                                      "2", "--head-silence", "20"}),
+               scene.far_environment);
   worker.wait_for_output("of the cluster at");
   Child near(
       scene.hosts.on_first({TROUPE_TEST_LIVENESS_DRIVER, "third", "--address", scene.address()}),

@@ -297,7 +297,7 @@ TEST_CASE("a job whose node is cut off ends there, and is listed as lost with th
   if (!can_make_hosts(scene)) return;
   auto head = scene.start_head({"--no-node"});
   Child worker(scene.hosts.on_second({TROUPE_PROGRAM, "worker", "--head", scene.address(), "--cpus",
-                                      "1", "--name", "far"}),
+                                      "1", "--name", "far", "--head-silence", "20"}),
                scene.far_environment);
   worker.wait_for_output("of the cluster at");
   CHECK(job_on_first(scene, {"submit", "--name", "cut", "--workdir", scene.near.path() + "/troupe",

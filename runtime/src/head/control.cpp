@@ -71,9 +71,14 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
   joined.setCluster(identity_.cluster());
   const auto note = why_too_many_cpus(join);
   joined.setNote(note);
+  const bool resumes = join.getResumes() && !connection->is_unix();
+  const auto secret = resumes ? transport::fresh_nonce() : transport::Bytes32{};
+  if (resumes) joined.setSecret({secret.data(), secret.size()});
   connection->send(welcome);
+  auto line = transport::ResumableLine::make(std::move(connection));
+  if (resumes) line->keep();
   routes_.add_node(node,
-                   {.connection = std::move(connection),
+                   {.line = std::move(line),
                     .incarnation = incarnation,
                     .name = event.name,
                     .host = config::printable(std::string(join.getHost())),
@@ -82,7 +87,8 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
                     .machine = join.getMachine(),
                     .offers_all_cpus = join.getOffersAllCpus(),
                     .jobs = {},
-                    .heard = Clock::now()});
+                    .heard = Clock::now(),
+                    .secret = secret});
 
   log_(fmt::format("node {} joined: {} with {}{}", node, event.name,
                    scheduler::to_string(event.total),
@@ -257,7 +263,7 @@ void Control::tell_owner_ended(scheduler::NodeId id, ProcessId owner) {
   if (!node) return;
   transport::Outgoing message;
   message.root().setOwnerEnded(owner.value());
-  node->connection->send(message);
+  node->line->send(message);
 }
 
 void Control::node_watched(scheduler::NodeId node, scheduler::NodeId watched) {
@@ -270,7 +276,7 @@ void Control::tell_node_ended(scheduler::NodeId id, scheduler::NodeId ended) {
   if (!node) return;
   transport::Outgoing message;
   message.root().setNodeEnded(ended.value());
-  node->connection->send(message);
+  node->line->send(message);
 }
 
 /// A node names what its own processes wrote, and no more: what its word lets others free lies with

@@ -13,6 +13,7 @@
 #include "head/output/log_query.hpp"
 #include "head/output/log_requests.hpp"
 #include "head/output/output_relay.hpp"
+#include "head/returns/node_returns.hpp"
 #include "transport/silence_timer.hpp"
 #include "transport/socket/acceptor.hpp"
 
@@ -39,6 +40,7 @@ struct Head::Impl {
   Control control;
   OutputRelay output{routes};
   LogRequests logs{routes, LogRequests::Clock::now()};
+  NodeReturns returns;
   transport::Acceptor acceptor;
   boost::asio::steady_timer timer;
   // Held until they hang up: they see the head's end by it.
@@ -57,6 +59,10 @@ struct Head::Impl {
         identity(options.directory),
         control(io, identity, routes, {options.node_silence, options.driver_silence}, options.token,
                 log, {.rejoin_patience = options.rejoin_patience}),
+        returns(io, identity, routes, options.token, options.node_silence,
+                {.node_gone = [this](NodeId node, scheduler::Incarnation incarnation,
+                                     const std::string& why) { node_gone(node, incarnation, why); },
+                 .log = log}),
         acceptor(io, "", {}, log),
         timer(io),
         stop_limit(io.get_executor()) {
@@ -64,7 +70,7 @@ struct Head::Impl {
   }
 
   ~Impl() {
-    for (auto& [id, node] : routes.nodes()) node.connection->close();
+    for (auto& [id, node] : routes.nodes()) node.line->close();
     for (auto& [id, job] : routes.jobs()) {
       if (job.connection) job.connection->close();
     }
@@ -103,6 +109,8 @@ struct Head::Impl {
           const auto keep = connection;  // hand_over replaces this very handler
           if (role == wire::Role::NODE && message.isNodeJoin())
             return node_joins(keep, message.getNodeJoin());
+          if (role == wire::Role::NODE && message.isNodeResume())
+            return returns.on_resume(keep, message.getNodeResume());
           if (role == wire::Role::DRIVER && message.isRegister())
             return driver_registers(keep, message.getRegister());
           if (role == wire::Role::ADMIN && message.isAdminRequest())
@@ -127,15 +135,18 @@ struct Head::Impl {
       connection->send(message);
       return connection->finish();
     }
-    const auto incarnation = routes.node(node)->incarnation;
-    connection->hand_over(
-        {}, [this, node](wire::Message::Reader message) { from_node(node, message); },
-        [this, node, incarnation](const std::string& why) {
-          control.node_lost(node, incarnation, why);
-          output.node_gone(node);
-          logs.node_gone(node);
-          finish_stopping();
-        });
+    const auto& joined = *routes.node(node);
+    joined.line->start([this, node](wire::Message::Reader message) { from_node(node, message); },
+                       [this, node, incarnation = joined.incarnation](const std::string& why) {
+                         returns.on_broken(node, incarnation, why);
+                       });
+  }
+
+  void node_gone(NodeId node, scheduler::Incarnation incarnation, const std::string& why) {
+    control.node_lost(node, incarnation, why);
+    output.node_gone(node);
+    logs.node_gone(node);
+    finish_stopping();
   }
 
   void from_node(scheduler::NodeId id, wire::Message::Reader message) {
@@ -178,18 +189,21 @@ struct Head::Impl {
         return;
       }
       case wire::Message::HEARTBEAT:
-        return echo(message.getHeartbeat(), node->connection);
+        return echo(message.getHeartbeat(), *node->line);
       case wire::Message::NODE_STOOD_STILL:
         return control.node_stood_still(id, message.getNodeStoodStill());
+      case wire::Message::NODE_LEAVES:
+        node->leaves = true;
+        return;
       default:
         return;
     }
   }
 
-  static void echo(std::uint64_t beat, const transport::ConnectionPtr& connection) {
+  static void echo(std::uint64_t beat, auto& way) {
     transport::Outgoing message;
     message.root().setHeartbeat(beat);
-    connection->send(message);
+    way.send(message);
   }
 
   void driver_registers(const transport::ConnectionPtr& connection,
@@ -210,7 +224,7 @@ struct Head::Impl {
           if (message.isShutdown()) return control.driver_leaves(job);
           auto known = routes.jobs().find(job);
           if (message.isHeartbeat() && known != routes.jobs().end()) {
-            return echo(message.getHeartbeat(), known->second.connection);
+            return echo(message.getHeartbeat(), *known->second.connection);
           }
           if (message.isAdminRequest() && known != routes.jobs().end()) {
             administrate(known->second.connection, message.getAdminRequest(), false);
@@ -280,6 +294,7 @@ struct Head::Impl {
       control.tick();
       logs.tick(LogRequests::Clock::now());
       output.tick();
+      returns.tick();
       finish_stopping();
       tick();
     });
@@ -293,6 +308,7 @@ struct Head::Impl {
     });
     listener.reset();
     routes.shutdown(why);
+    returns.give_up();
     finish_stopping();
   }
 

@@ -18,8 +18,9 @@ struct HeadOptions {
   /// Not empty: it listens there instead, and is reached from this machine alone.
   std::string unix_name;
   transport::Secret token{};
-  std::string directory;                           ///< of its identity; empty: none is kept
-  std::chrono::milliseconds node_silence{10'000};  ///< without a heartbeat a node is taken for lost
+  std::string directory;  ///< of its identity; empty: none is kept
+  /// Without a heartbeat a node is taken for lost, also where its connection has broken meanwhile.
+  std::chrono::milliseconds node_silence{10'000};
   /// How long what only a node that has left could hold waits for it to come back; at 0 it is
   /// refused at once.
   std::chrono::milliseconds rejoin_patience{60'000};

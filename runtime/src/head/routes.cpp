@@ -28,7 +28,7 @@ void Routes::remove_job(JobId id) {
     if (node.jobs.erase(id) == 0) continue;
     transport::Outgoing message;
     message.root().setJobEnded(id.value());
-    node.connection->send(message);
+    node.line->send(message);
   }
 }
 
@@ -49,7 +49,7 @@ void Routes::tell(ProcessId to, HeadRequestId ask, const FillTell& fill) {
     auto tell = relay.initNotice();
     tell.setId(ask.value());
     fill(tell);
-    node->connection->send(message);
+    node->line->send(message);
   }
 }
 
@@ -63,7 +63,7 @@ void Routes::start_process(const scheduler::StartProcess& effect) {
     started.setJob(effect.job.value());
     announced->second.announcement(started);
     started.setWorkerOutput(announced->second.shows_output);
-    target->connection->send(message);
+    target->line->send(message);
   }
   transport::Outgoing message;
   auto start = message.root().initStartProcess();
@@ -72,7 +72,7 @@ void Routes::start_process(const scheduler::StartProcess& effect) {
   start.setThreads(effect.threads);
   auto list = start.initGpus(static_cast<unsigned>(effect.gpus.size()));
   for (unsigned i = 0; i < list.size(); ++i) list.set(i, effect.gpus[i]);
-  target->connection->send(message);
+  target->line->send(message);
 }
 
 bool Routes::has_process_of(JobId job) const {
@@ -88,33 +88,33 @@ void Routes::stop_process(NodeId node, ProcessId process, const std::string& why
   auto stop = message.root().initStopProcess();
   stop.setProcess(process.value());
   stop.setWhy(why);
-  target->connection->send(message);
+  target->line->send(message);
 }
 
 void Routes::node_lost(NodeId lost, const std::vector<ProcessId>& processes,
                        const std::string& what) {
-  auto send = [&](const transport::ConnectionPtr& connection) {
+  auto send = [&](const auto& way) {
     transport::Outgoing message;
     auto out = message.root().initNodeLost();
     out.setNode(lost.value());
     out.setWhat(what);
     auto list = out.initProcesses(static_cast<unsigned>(processes.size()));
     for (unsigned i = 0; i < list.size(); ++i) list.set(i, processes[i].value());
-    connection->send(message);
+    way->send(message);
   };
-  for (auto& [id, node] : nodes_) send(node.connection);
+  for (auto& [id, node] : nodes_) send(node.line);
   for (auto& [id, job] : jobs_) {
     if (job.connection) send(job.connection);
   }
 }
 
 void Routes::shutdown(const std::string& why) {
-  auto send = [&](const transport::ConnectionPtr& connection) {
+  auto send = [&](const auto& way) {
     transport::Outgoing message;
     message.root().setShutdown(why);
-    connection->send(message);
+    way->send(message);
   };
-  for (auto& [id, node] : nodes_) send(node.connection);
+  for (auto& [id, node] : nodes_) send(node.line);
   for (auto& [id, job] : jobs_) {
     if (job.connection) send(job.connection);
   }

@@ -15,6 +15,8 @@
 #include "ids/address.hpp"
 #include "ids/ids.hpp"
 #include "transport/connection.hpp"
+#include "transport/handshake/proof.hpp"
+#include "transport/stream/resumable_line.hpp"
 
 namespace troupe::head {
 
@@ -27,7 +29,7 @@ using runtime::LeaseId;
 using runtime::NodeId;
 using runtime::ProcessId;
 
-/// Which connection leads to which node and process, and what the head knows of each. Belongs to
+/// Which line or connection leads to which node and process, and what the head knows of each. Belongs to
 /// the head's loop.
 class Routes {
  public:
@@ -41,7 +43,7 @@ class Routes {
     std::uint64_t objects = 0;
   };
   struct Node {
-    transport::ConnectionPtr connection;
+    transport::LinePtr line;
     scheduler::Incarnation incarnation{};
     std::string name;
     std::string host;       // where its processes listen
@@ -52,6 +54,8 @@ class Routes {
     std::set<JobId> jobs;          // announced to it
     std::chrono::steady_clock::time_point heard;
     std::optional<StoreUsage> usage = {};  // none: nobody has used its object store yet
+    transport::Bytes32 secret{};           // where its line is resumable: for who resumes it
+    bool leaves = false;                   // as it has said: the end of its connection is its own
   };
   struct Process {
     NodeId node{};  // none: a driver

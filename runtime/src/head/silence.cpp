@@ -42,14 +42,17 @@ void Control::look_for_silent_nodes() {
   }
   for (const auto& [id, incarnation] : silent) {
     const auto& node = *routes_.node(id);
-    const bool stands_still = has_machine_answered(node.connection, now - node.heard);
-    node.connection->close();
-    node_lost(
-        id, incarnation,
-        fmt::format("no sign of life for {} ms, {}", silence_.node.count(),
-                    stands_still ? "but its machine answers: the node stands still, stopped or "
-                                   "starved of CPU time"
-                                 : "nor was anything heard of its machine"));
+    const auto& connection = node.line->connection();
+    const auto* what =
+        !connection ? "and its connection has broken, in place of which it has made "
+                      "no other one"
+        : has_machine_answered(connection, now - node.heard)
+            ? "but its machine answers: the node stands still, stopped or starved of "
+              "CPU time"
+            : "nor was anything heard of its machine";
+    node.line->close();
+    node_lost(id, incarnation,
+              fmt::format("no sign of life for {} ms, {}", silence_.node.count(), what));
   }
 }
 

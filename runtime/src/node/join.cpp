@@ -84,6 +84,7 @@ void write_join(wire::NodeJoin::Builder join, const NodeOptions& options, const 
   join.setMachine(os::machine_id());
   join.setPid(static_cast<std::uint32_t>(::getpid()));
   join.setOffersAllCpus(options.cpus <= 0);
+  join.setResumes(true);
   if (!options.log_directory.empty()) {
     std::error_code failed;  // the working directory may have been removed
     const auto logs = std::filesystem::absolute(options.log_directory, failed).string();

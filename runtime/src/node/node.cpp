@@ -93,10 +93,6 @@ void Node::Impl::start(std::function<void(runtime::NodeId)> joined,
   gpus_ = offered_gpus(options_);
   if (const auto why = why_more_cpus_than_usable(options_.cpus, os::usable_cpus()); !why.empty())
     log::warn(why);
-  transport::ClientOptions client;
-  client.self.role = wire::Role::NODE;
-  client.key = options_.token;
-  client.key_from = options_.token_from;
   transport::Patience patience;
   // A head that is too busy to let this node in is waited for as long as one that falls silent.
   patience.time = options_.head_silence;
@@ -106,7 +102,7 @@ void Node::Impl::start(std::function<void(runtime::NodeId)> joined,
     return true;
   };
   transport::connect_patiently(
-      loop_, options_.head, client, std::move(patience),
+      loop_, options_.head, client_options(), std::move(patience),
       [this, alive = std::weak_ptr(alive_)](transport::ConnectionPtr head,
                                             transport::Accepted accepted) {
         if (alive.expired() || is_stopping()) return head->close();
@@ -117,6 +113,15 @@ void Node::Impl::start(std::function<void(runtime::NodeId)> joined,
       });
 }
 
+transport::ClientOptions Node::Impl::client_options() const {
+  transport::ClientOptions client;
+  client.self.role = wire::Role::NODE;
+  client.self.cluster = cluster_;  // empty until it has joined one
+  client.key = options_.token;
+  client.key_from = options_.token_from;
+  return client;
+}
+
 // ---- the way down -------------------------------------------------------------------------------
 
 void Node::Impl::stop(std::string why, bool failed) {
@@ -125,6 +130,7 @@ void Node::Impl::stop(std::string why, bool failed) {
   why_ = std::move(why);
   failed_ = failed;
   beat_timer_.cancel();
+  redial_.reset();
   const auto reason = "its node stops: " + why_;
   workers_.terminate_all(reason);  // first: a start that its launcher gives up has not failed
   for (auto& [number, job] : jobs_) job.launcher->close();
@@ -160,7 +166,12 @@ void Node::Impl::finish() {
   output_.stop();
   workers_.use_store(nullptr);
   store_.reset();
-  if (head_) head_->finish();
+  if (head_) {
+    transport::Outgoing message;
+    message.root().setNodeLeaves();
+    head_->send(message);
+    head_->finish();
+  }
   head_.reset();
   if (stopped_) {
     asio::post(loop_, [stopped = std::move(stopped_), why = why_, failed = failed_] {

@@ -52,10 +52,11 @@ struct NodeOptions {
   /// Of shipped programs; the least recently used go first.
   std::uint64_t cache_bytes = std::uint64_t{8} << 30;
   std::chrono::milliseconds heartbeat{1000};
-  /// A head that echoes no heartbeat is waited for so long, as it may stand still and go on; then
-  /// the node ends its processes and itself. That the head has ended, or that its host is gone, is
-  /// noticed sooner, by the connection. A head that takes the connection and says nothing is tried
-  /// again for so long before this node has joined, three times at least.
+  /// A head that echoes no heartbeat is waited for so long, as it may stand still and go on, or the
+  /// connection to it has broken and is made again; then the node ends its processes and itself.
+  /// That the head has ended is noticed sooner: nothing listens at its address. A head that takes
+  /// the connection and says nothing is tried again for so long before this node has joined, three
+  /// times at least.
   std::chrono::milliseconds head_silence{60'000};
   /// From the start of a program to its troupe::init.
   std::chrono::milliseconds program_start{60000};

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,38 +21,7 @@ namespace {
 /// What worker processes print waits in their files while more than this waits for the head.
 constexpr std::size_t kMostQueuedOutput = 4 << 20;
 
-/// A node that stands still for longer may come to be lost.
-constexpr std::chrono::seconds kWorthSaying{3};
-constexpr auto kWhyStandstill = "it was stopped, or its machine slept, was paused or overloaded";
-
 }  // namespace
-
-std::string Node::Impl::head_name() const {
-  return options_.head.host.empty()
-             ? "the head"
-             : fmt::format("the head at {}:{}", options_.head.host, options_.head.port);
-}
-
-void Node::Impl::on_open(transport::ConnectionPtr head, const transport::Accepted& accepted) {
-  head_ = std::move(head);
-  cluster_ = accepted.cluster;
-  host_ = options_.host.empty() ? head_->local_host() : options_.host;
-  head_->hand_over(
-      {}, [this](wire::Message::Reader message) { on_message(message); },
-      [this](const std::string& why) {
-        head_.reset();
-        stop(fmt::format("{} is gone: {}{}", head_name(), why, about_standstill()), true);
-      });
-  open_store();
-  if (is_stopping()) return;
-  transport::Outgoing message;
-  auto join = message.root().initNodeJoin();
-  write_join(join, options_, name_, host_, gpus_);
-  runtime::write_address(join.initStore(), store_->address());
-  head_->send(message);
-  head_silence_.heard(Clock::now());
-  beat();
-}
 
 void Node::Impl::open_store() {
   try {
@@ -89,6 +59,7 @@ void Node::Impl::on_message(wire::Message::Reader message) {
   if (message.isHeartbeat()) {
     if (head_silence_.heard(Clock::now()) == transport::PeerSilence::Change::SpeaksAgain)
       log::info(fmt::format("{} goes on", head_name()));
+    redial_.reset();  // the connection that there is leads to the head
     return;
   }
   if (is_stopping()) return;
@@ -149,79 +120,17 @@ void Node::Impl::on_joined(wire::NodeJoined::Reader joined) {
   if (state_ != State::Joining) return;
   state_ = State::Joined;
   node_ = NodeId(joined.getNode());
+  if (const auto secret = transport::bytes_of(joined.getSecret());
+      secret.size() == self_.secret.size()) {
+    self_.node = node_;
+    self_.incarnation = joined.getIncarnation();
+    std::ranges::copy(secret, self_.secret.begin());
+    head_->keep();
+  }
   store_->set_node(node_);
   if (joined.getCluster().size() > 0) cluster_ = joined.getCluster();
   if (joined.getNote().size() > 0) log::warn(joined.getNote().cStr());
   if (joined_) std::exchange(joined_, nullptr)(node_);
-}
-
-void Node::Impl::tell_store_usage() {
-  const auto usage = store_->statistics();
-  if (!usage || usage == told_usage_) return;
-  told_usage_ = usage;
-  transport::Outgoing message;
-  auto out = message.root().initStoreUsage();
-  out.setCapacity(usage->cap_bytes);
-  out.setUsed(usage->object_bytes);
-  out.setPinned(usage->pinned_bytes);
-  out.setKept(usage->kept_bytes);
-  out.setSpilled(usage->disk_bytes);
-  out.setObjects(usage->objects);
-  to_head(message);
-}
-
-void Node::Impl::tell_standstill(Clock::duration stood) {
-  stood_still_ = {stood, Clock::now()};
-  const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(stood);
-  log::warn(fmt::format("this node stood still for {} s: {}",
-                        std::chrono::duration_cast<std::chrono::seconds>(time).count(),
-                        kWhyStandstill));
-  transport::Outgoing message;
-  message.root().setNodeStoodStill(static_cast<std::uint32_t>(time.count()));
-  to_head(message);
-}
-
-/// For whoever hears that the head has gone: it may have taken this node for lost meanwhile.
-std::string Node::Impl::about_standstill() const {
-  const auto now = Clock::now();
-  auto stood = stall_detector_.late(now);  // where the connection's end is read before the timer
-  if (stood <= kWorthSaying && now - stood_still_.ended < kWorthSaying) stood = stood_still_.time;
-  if (stood <= kWorthSaying) return {};
-  return fmt::format(
-      "; this node stood still for {} s ({}), so the head has probably taken it for lost: start it "
-      "again",
-      std::chrono::duration_cast<std::chrono::seconds>(stood).count(), kWhyStandstill);
-}
-
-void Node::Impl::beat() {
-  const auto now = Clock::now();
-  const auto stood = stall_detector_.came(now);
-  if (stood > kWorthSaying) tell_standstill(stood);
-  const auto change = head_silence_.look(now, stood);
-  if (change == transport::PeerSilence::Change::FellSilent) {
-    log::warn(fmt::format(
-        "{} has said nothing for {} s: it stands still, stopped or starved, or is cut off. This "
-        "node keeps its processes for {} s of silence (--head-silence)",
-        head_name(), transport::kSilenceNotice.count(),
-        std::chrono::duration_cast<std::chrono::seconds>(options_.head_silence).count()));
-  }
-  if (change == transport::PeerSilence::Change::Gone) {
-    return stop(
-        fmt::format("{} is silent for more than {} s, for which this node keeps its processes "
-                    "(--head-silence)",
-                    head_name(), std::chrono::duration<double>(options_.head_silence).count()),
-        true);
-  }
-  transport::Outgoing message;
-  message.root().setHeartbeat(++beats_);
-  to_head(message);
-  if (state_ == State::Joined) tell_store_usage();
-  workers_.look_at_memory();
-  stall_detector_.expect(now + options_.heartbeat);
-  beat_timer_.expires_after(options_.heartbeat);
-  beat_timer_.async_wait(unless_gone([this] {
-    if (!is_stopping()) beat();
-  }));
 }
 
 // ---- jobs and processes -------------------------------------------------------------------------

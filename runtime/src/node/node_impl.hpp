@@ -13,6 +13,7 @@
 
 #include "ids/ids.hpp"
 #include "node/guard/reaper.hpp"
+#include "node/head_redial.hpp"
 #include "node/limits/gpus.hpp"
 #include "node/log_folder.hpp"
 #include "node/node.hpp"
@@ -24,6 +25,7 @@
 #include "os/unique_fd.hpp"
 #include "transport/peer_silence.hpp"
 #include "transport/stall_detector.hpp"
+#include "transport/stream/resumable_line.hpp"
 
 namespace troupe::node {
 
@@ -32,6 +34,17 @@ using runtime::NodeId;
 using runtime::ProcessId;
 
 /// The head's messages to this node, and the node's way down. See Node.
+///
+/// The line to the head, from the connection on:
+///
+///   [joining] --nodeJoined with a secret--> [carried] <---------------- the head takes it back ----.
+///       |                                      |`--the connection ends--> [broken: dials again] ---'
+///       |                                      |--heartbeats in vain: dials again, beside it------'
+///       |--the connection ends--> stop         |--shutdown--> stop       |-- refused, or nobody listens --> stop
+///                                              `--silence--> stop        `-- silence: the head's, and the network's --> stop
+///
+/// Silence is that of NodeOptions::head_silence. In a private cluster, through a unix socket, the
+/// end of the connection is that of the head.
 struct Node::Impl {
   Impl(asio::io_context& loop, NodeOptions options);
   ~Impl();
@@ -49,6 +62,10 @@ struct Node::Impl {
 
   // Towards the head.
   void on_open(transport::ConnectionPtr head, const transport::Accepted& accepted);
+  void on_line_broken(const std::string& why);
+  void redial();
+  void on_redial_ended(HeadRedial::End how, const std::string& why);
+  std::string describe_silence() const;
   void on_message(wire::Message::Reader message);
   void on_joined(wire::NodeJoined::Reader joined);
   void stop_with_cluster(const std::string& why);
@@ -67,6 +84,7 @@ struct Node::Impl {
   std::string head_name() const;
 
   // Its own processes.
+  transport::ClientOptions client_options() const;
   void watch_guardian();
   void on_swept();
   void finish();
@@ -101,7 +119,11 @@ struct Node::Impl {
   std::optional<store::Statistics> told_usage_;
 
   State state_ = State::New;
-  transport::ConnectionPtr head_;
+  transport::LinePtr head_;
+  HeadRedial::Self self_;  // for a head to take this node back
+  std::shared_ptr<HeadRedial> redial_;
+  // Of the connection that has ended, and of the last attempt to make another one; empty: none yet.
+  std::string why_broken_, why_not_again_;
   std::string cluster_;
   std::string host_;
   NodeId node_{};

@@ -108,7 +108,7 @@ void StoreHost::accept(transport::Socket socket) {
   options.timeout = std::chrono::seconds(10);
   options.refuse = [](const transport::Caller& caller) -> std::string {
     const bool welcome = caller.role == wire::Role::PROCESS || caller.role == wire::Role::NODE ||
-                         caller.role == wire::Role::DRIVER;
+                         caller.role == wire::Role::DRIVER || caller.role == wire::Role::HEAD;
     return welcome ? "" : "this is the object store of a node, and no head";
   };
   options.key = [token = callbacks_.token](const transport::Caller& caller) {
@@ -118,8 +118,17 @@ void StoreHost::accept(transport::Socket socket) {
       std::move(socket), std::move(options),
       [this](const transport::ConnectionPtr& connection, const transport::Accepted& accepted) {
         if (accepted.caller.role == wire::Role::PROCESS) return adopt(connection, accepted.caller);
+        if (accepted.caller.role == wire::Role::HEAD) return hold(connection);
         exchange().accept(connection, accepted.caller);
       });
+}
+
+/// The head says nothing: it sees by the end of the connection that this process has ended.
+void StoreHost::hold(const transport::ConnectionPtr& head) {
+  callers_.insert(head);
+  head->hand_over(
+      {}, [](wire::Message::Reader) {},
+      [this, weak = std::weak_ptr(head)](const std::string&) { callers_.erase(weak.lock()); });
 }
 
 /// A driver of this machine attaches; one of a machine without a node asks for bytes, once a

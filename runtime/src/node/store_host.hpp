@@ -65,6 +65,7 @@ class StoreHost {
 
  private:
   void accept(transport::Socket socket);
+  void hold(const transport::ConnectionPtr& head);
   void adopt(const transport::ConnectionPtr& driver, const transport::Caller& caller);
   void on_driver_message(const transport::ConnectionPtr& from, const transport::Caller& caller,
                          wire::Message::Reader message);

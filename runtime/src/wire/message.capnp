@@ -82,7 +82,7 @@ struct Message {
     nodeLost @61 :NodeLost;                # head to every node and driver; a node tells its processes
 
     streamStart @62 :StreamStart;    # process to process, as the next four; docs/streams.md
-    streamAck @63 :UInt64;           # so many messages of the receiver's stream have arrived
+    streamAck @63 :UInt64;           # so many messages of the receiver's stream have arrived; between a node and its head, too
     skip @64 :Void;                  # stands in the stream for a message that was given up
     channelEnd @65 :Void;            # the rings between the two are used no more
 
@@ -93,6 +93,10 @@ struct Message {
     logReply @70 :LogReply;          # the answer
 
     nodeStoodStill @71 :UInt32;      # node to head: for so many milliseconds, as its process was stopped or its machine paused
+
+    nodeResume @72 :NodeResume;      # node to head, first message: its connection to the head broke, and this one takes its place
+    nodeResumed @73 :UInt64;         # the answer: so many messages of the node the head has had. Else a shutdown: why not
+    nodeLeaves @74 :Void;            # node to head, last message: it has stopped, and does not come back
   }
 }
 
@@ -346,6 +350,13 @@ struct NodeJoin {
   store @7 :Address;          # its object store
   logs @8 :Text;              # the folder of its processes' log files; empty: they have none
   offersAllCpus @9 :Bool;     # of its machine
+  resumes @10 :Bool;          # it connects again where its connection breaks, and acknowledges what it is sent
+}
+struct NodeResume {
+  node @0 :UInt32;
+  incarnation @1 :UInt64;
+  secret @2 :Data;            # as nodeJoined gave it
+  received @3 :UInt64;        # so many messages of the head the node has had, as it counts them from nodeJoined on
 }
 struct Gpu { index @0 :UInt32; uuid @1 :Text; name @2 :Text; memoryBytes @3 :UInt64; }
 struct NodeJoined {
@@ -353,6 +364,7 @@ struct NodeJoined {
   incarnation @1 :UInt64;
   cluster @2 :Text;
   note @3 :Text;              # for who started it; empty: none
+  secret @4 :Data;            # for nodeResume; empty: the node is lost with its connection
 }
 struct StartProcess {
   process @0 :UInt64;

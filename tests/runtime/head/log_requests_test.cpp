@@ -48,7 +48,8 @@ struct AskedNodes {
         troupe::transport::adopt(loop, AF_UNIX, troupe::transport::OwnedFd(pair[0]), error);
     REQUIRE_FALSE(error);
     Routes::Node node;
-    node.connection = troupe::transport::Connection::make(std::move(socket));
+    node.line = troupe::transport::ResumableLine::make(
+        troupe::transport::Connection::make(std::move(socket)));
     node.name = name;
     node.logs = "/logs";
     routes.add_node(id, std::move(node));

@@ -35,6 +35,8 @@ void FakeHead::on_message(const transport::ConnectionPtr& from, wire::Message::R
   switch (message.which()) {
     case wire::Message::NODE_JOIN:
       return on_join(from, message.getNodeJoin());
+    case wire::Message::NODE_RESUME:
+      return on_resume(from, message.getNodeResume());
     case wire::Message::PROCESS_READY:
       ready[message.getProcessReady().getProcess()] =
           static_cast<pid_t>(message.getProcessReady().getPid());
@@ -53,7 +55,7 @@ void FakeHead::on_message(const transport::ConnectionPtr& from, wire::Message::R
       ++beats;
       transport::Outgoing out;
       out.root().setHeartbeat(message.getHeartbeat());
-      if (echoes) from->send(out);
+      if (echoes) node_->send(out);
       return;
     }
     case wire::Message::PROGRAM_REQUEST: {
@@ -70,7 +72,6 @@ void FakeHead::on_message(const transport::ConnectionPtr& from, wire::Message::R
 }
 
 void FakeHead::on_join(const transport::ConnectionPtr& from, wire::NodeJoin::Reader join) {
-  node_ = from;
   Joined one;
   one.name = join.getName();
   one.host = join.getHost();
@@ -83,7 +84,26 @@ void FakeHead::on_join(const transport::ConnectionPtr& from, wire::NodeJoin::Rea
   auto answer = out.root().initNodeJoined();
   answer.setNode(static_cast<std::uint32_t>(joined.size()));
   answer.setCluster("test");
-  node_->send(out);
+  transport::Bytes32 secret{};
+  secret.fill(9);
+  if (takes_back) answer.setSecret({secret.data(), secret.size()});
+  from->send(out);
+  node_ = transport::ResumableLine::make(from);
+  node_->start([this](wire::Message::Reader message) { on_message(node_->connection(), message); },
+               [](const std::string&) {});
+  if (takes_back) node_->keep();
+}
+
+void FakeHead::on_resume(const transport::ConnectionPtr& from, wire::NodeResume::Reader resume) {
+  transport::Outgoing out;
+  if (!refuses_with.empty()) {
+    out.root().setShutdown(refuses_with);
+    return from->send(out);
+  }
+  out.root().setNodeResumed(node_->received());
+  from->send(out);
+  node_->resume(from, resume.getReceived());
+  ++resumed;
 }
 
 void FakeHead::send(transport::Outgoing& message) { node_->send(message); }
@@ -141,7 +161,10 @@ void FakeHead::shut_down(const std::string& why) {
   send(out);
 }
 
+void FakeHead::cut() { node_->connection()->close(); }
+
 void FakeHead::vanish() {
+  if (node_) node_->close();
   for (auto& connection : connections_) connection->close();
   connections_.clear();
   node_.reset();

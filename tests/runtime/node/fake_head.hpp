@@ -13,6 +13,8 @@
 
 #include "node/program/program.hpp"
 #include "transport/handshake/handshake.hpp"
+#include "transport/handshake/proof.hpp"
+#include "transport/stream/resumable_line.hpp"
 
 namespace troupe::node::test {
 
@@ -36,6 +38,9 @@ class FakeHead {
   void shut_down(const std::string& why);
   /// Closes the node's connection, as a head does that was killed.
   void vanish();
+  /// Breaks the node's connection; both ends live.
+  void cut();
+  void stop_listening() { listener_.reset(); }
 
   struct Joined {
     std::string name, host, machine;
@@ -49,6 +54,9 @@ class FakeHead {
   std::map<std::uint64_t, std::string> answers;  ///< by the id of the command
   std::size_t beats = 0;
   bool echoes = true;
+  bool takes_back = false;        ///< a node whose connection has broken
+  std::string refuses_with;       ///< instead of taking one back
+  std::size_t resumed = 0;        ///< nodes that were taken back
   ProgramImage* image = nullptr;  ///< what it serves as driver
   std::size_t chunks = 0;         ///< that it served
   std::function<void(wire::ProgramChunk::Builder)> spoil;
@@ -56,9 +64,10 @@ class FakeHead {
  private:
   void on_message(const transport::ConnectionPtr& from, wire::Message::Reader message);
   void on_join(const transport::ConnectionPtr& from, wire::NodeJoin::Reader join);
+  void on_resume(const transport::ConnectionPtr& from, wire::NodeResume::Reader resume);
 
   std::unique_ptr<transport::Listener> listener_;
-  transport::ConnectionPtr node_;
+  transport::LinePtr node_;
   std::vector<transport::ConnectionPtr> connections_;
 };
 

@@ -14,9 +14,10 @@ void add_options(CLI::App& command, WorkerArguments& arguments) {
       ->check(not_empty())
       ->type_name(kFile);
   command
-      .add_option("--head-silence", arguments.head_silence,
-                  "seconds for which a head that stands still is waited for, to join it, and with "
-                  "all processes later")
+      .add_option(
+          "--head-silence", arguments.head_silence,
+          "seconds for which a head that stands still or cannot be reached is waited for, to "
+          "join it, and with all processes later")
       ->check(from_to(1, 86'400))
       ->capture_default_str();
   add_node_options(command, arguments.node);

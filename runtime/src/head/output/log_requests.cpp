@@ -43,7 +43,7 @@ void LogRequests::ask(const Wanted& wanted, Answer answer, Clock::time_point now
       places[i].setProcess(process.value());
       places[i++].setOffset(offset);
     }
-    node.connection->send(message);
+    node.line->send(message);
   }
   if (waiting.nodes.empty()) settle(id);
 }

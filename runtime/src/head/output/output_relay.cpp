@@ -43,7 +43,7 @@ void OutputRelay::flush(JobId job) {
     flushing.insert(id);
     transport::Outgoing message;
     message.root().setOutputFlush(job.value());
-    node.connection->send(message);
+    node.line->send(message);
   }
   if (flushing.empty()) flushed(job);
 }
