@@ -302,7 +302,7 @@ bool Control::has_spoken_since(ProcessId id, Clock::time_point time) {
   const auto* process = routes_.process(id);
   if (process && !process->node) return has_driver_spoken_since(process->job, time);
   const auto* node = process ? routes_.node(process->node) : nullptr;
-  return !node || node->heard > time;
+  return !node || node->beat > time;
 }
 
 void Control::answer_overdue_fates() {

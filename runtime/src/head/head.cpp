@@ -3,6 +3,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <troupe/errors.hpp>
@@ -189,6 +190,8 @@ struct Head::Impl {
         return;
       }
       case wire::Message::HEARTBEAT:
+        node->beat = node->heard;
+        node->returned = false;
         return echo(message.getHeartbeat(), *node->line);
       case wire::Message::NODE_STOOD_STILL:
         return control.node_stood_still(id, message.getNodeStoodStill());
@@ -315,7 +318,8 @@ struct Head::Impl {
   void finish_stopping() {
     if (!stopped) return;
     if (!routes.nodes().empty() && !nodes_are_late) return;
-    if (auto done = std::exchange(stopped, [] {})) done();
+    // Posted: this is called by whoever noticed that a node has gone.
+    if (auto done = std::exchange(stopped, [] {})) boost::asio::post(loop, std::move(done));
   }
 };
 

@@ -53,6 +53,9 @@ class Routes {
     bool offers_all_cpus = false;  // of its machine
     std::set<JobId> jobs;          // announced to it
     std::chrono::steady_clock::time_point heard;
+    /// The last heartbeat: the node has said by then what it knew when it sent that.
+    std::chrono::steady_clock::time_point beat = heard;
+    bool returned = false;                 // through a new connection, since that heartbeat
     std::optional<StoreUsage> usage = {};  // none: nobody has used its object store yet
     transport::Bytes32 secret{};           // where its line is resumable: for who resumes it
     bool leaves = false;                   // as it has said: the end of its connection is its own

@@ -30,6 +30,8 @@ std::string Node::Impl::head_name() const {
 void Node::Impl::on_open(transport::ConnectionPtr head, const transport::Accepted& accepted) {
   cluster_ = accepted.cluster;
   host_ = options_.host.empty() ? head->local_host() : options_.host;
+  // The address at which it is, of those that its name may have.
+  redial_to_ = head->is_unix() ? options_.head : transport::parse_endpoint(head->peer());
   head_ = transport::ResumableLine::make(std::move(head));
   head_->start([this](wire::Message::Reader message) { on_message(message); },
                [this](const std::string& why) { on_line_broken(why); });
@@ -57,13 +59,14 @@ void Node::Impl::on_line_broken(const std::string& why) {
 void Node::Impl::redial() {
   why_not_again_.clear();
   redial_ = std::make_shared<HeadRedial>(
-      loop_, options_.head, client_options(), self_,
+      loop_, redial_to_, client_options(), self_,
       HeadRedial::Callbacks{
           .on_reached =
               [this] {
                 head_->leave_connection();
                 return head_->received();
               },
+          .has_other_way = [this] { return head_->connection() != nullptr; },
           .failed =
               [this](const std::string& why) {
                 if (why_not_again_.empty() && !head_->connection()) {
@@ -84,13 +87,15 @@ void Node::Impl::redial() {
                                          "it has had other messages than this node sent");
                 }
                 head_->resume(std::move(connection), arrived);
-                head_silence_.heard(Clock::now());
+                beats_in_vain_ = 0;
+                send_beat();  // its echo is the sign of life, and no connection that may not last
                 log::info(fmt::format("the connection to {} had broken ({}) and is made again",
                                       head_name(), why_broken_));
               },
           .ended = [this](HeadRedial::End how,
                           const std::string& why) { on_redial_ended(how, why); }});
-  redial_->start();
+  redial_->start(redial_pause_);
+  redial_pause_ = std::clamp(2 * redial_pause_, HeadRedial::kFirstPause, HeadRedial::kLongestPause);
 }
 
 void Node::Impl::on_redial_ended(HeadRedial::End how, const std::string& why) {
@@ -153,6 +158,13 @@ std::string Node::Impl::about_standstill() const {
                      kWhyStandstill);
 }
 
+void Node::Impl::send_beat() {
+  ++beats_in_vain_;
+  transport::Outgoing message;
+  message.root().setHeartbeat(++beats_);
+  head_->send(message);
+}
+
 void Node::Impl::beat() {
   const auto now = Clock::now();
   const auto stood = stall_detector_.came(now);
@@ -166,14 +178,11 @@ void Node::Impl::beat() {
         std::chrono::duration_cast<std::chrono::seconds>(options_.head_silence).count()));
   }
   if (change == transport::PeerSilence::Change::Gone) return stop(describe_silence(), true);
-  if (!redial_ && head_->is_resumable() &&
-      head_silence_.silence(now) > kBeatsInVain * options_.heartbeat) {
+  if (!redial_ && head_->is_resumable() && beats_in_vain_ >= kBeatsInVain) {
     why_broken_ = fmt::format("nothing came of {} heartbeats", kBeatsInVain);
     redial();
   }
-  transport::Outgoing message;
-  message.root().setHeartbeat(++beats_);
-  to_head(message);
+  send_beat();
   if (state_ == State::Joined) tell_store_usage();
   workers_.look_at_memory();
   stall_detector_.expect(now + options_.heartbeat);

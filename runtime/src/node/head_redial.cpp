@@ -19,7 +19,20 @@ HeadRedial::HeadRedial(boost::asio::io_context& loop, transport::Endpoint head,
 
 HeadRedial::~HeadRedial() { drop(); }
 
-void HeadRedial::start() {
+void HeadRedial::start(std::chrono::milliseconds pause) {
+  if (pause.count() == 0) return dial();
+  dial_after(pause);
+}
+
+void HeadRedial::dial_after(std::chrono::milliseconds pause) {
+  pause_.expires_after(pause);
+  pause_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (self && !error) self->dial();
+  });
+}
+
+void HeadRedial::dial() {
   transport::connect(
       loop_, head_, client_,
       [weak = weak_from_this()](transport::ConnectionPtr connection, const transport::Accepted&) {
@@ -32,8 +45,9 @@ void HeadRedial::start() {
 }
 
 void HeadRedial::on_denied(const transport::Denied& denied) {
-  if (denied.nobody_listens) return callbacks_.ended(End::HeadGone, denied.why);
-  if (denied.refused) return callbacks_.ended(End::Refused, denied.why);
+  const bool is_final = (denied.nobody_listens || denied.refused) && !callbacks_.has_other_way();
+  if (is_final)
+    return callbacks_.ended(denied.nobody_listens ? End::HeadGone : End::Refused, denied.why);
   if (denied.may_be_busy) client_.timeout = std::min(2 * client_.timeout, kLongestAttempt);
   try_again(denied.why);
 }
@@ -74,12 +88,8 @@ void HeadRedial::on_answer(wire::Message::Reader answer) {
 
 void HeadRedial::try_again(const std::string& why) {
   drop();
-  pause_.expires_after(next_pause_);
+  dial_after(next_pause_);
   next_pause_ = std::min(2 * next_pause_, kLongestPause);
-  pause_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
-    const auto self = weak.lock();
-    if (self && !error) self->start();
-  });
   callbacks_.failed(why);
 }
 

@@ -22,11 +22,12 @@ namespace troupe::node {
 ///   [dialling] --proven--> [asked: nodeResume is sent] --nodeResumed--> resumed()
 ///     ^  |                        |--shutdown--> ended(): the head does not take the node back
 ///     |  |                        `--it breaks, or no answer in time--.
-///     |  |--nobody listens, another token, cluster or version--> ended()
-///     |  `--unreachable, busy, cut off--------------------------------|
+///     |  |--nobody listens, another token, cluster or version; no other way--> ended()
+///     |  `--the same beside another way; unreachable, busy, cut off---|
 ///     `--a pause, which doubles up to kLongestPause-------------------'
 ///
-/// The first attempt is made at once: where the head has ended, that says so.
+/// The first attempt is made after the pause that it is given: at none, where the head has ended is
+/// known at once.
 class HeadRedial : public std::enable_shared_from_this<HeadRedial> {
  public:
   static constexpr std::chrono::milliseconds kFirstPause{50};
@@ -50,6 +51,9 @@ class HeadRedial : public std::enable_shared_from_this<HeadRedial> {
     /// The head can be reached: nothing may be heard of it in another way from now on. -> how many
     /// of its messages have been.
     std::function<std::uint64_t()> on_reached;
+    /// The connection that this is to replace has not ended: it may lead to the head where a new one
+    /// is refused, as a network may treat the two differently.
+    std::function<bool()> has_other_way;
     /// An attempt came to nothing, and there will be another one.
     std::function<void(const std::string& why)> failed;
     std::function<void(transport::ConnectionPtr, std::uint64_t arrived)> resumed;
@@ -59,9 +63,11 @@ class HeadRedial : public std::enable_shared_from_this<HeadRedial> {
   HeadRedial(boost::asio::io_context& loop, transport::Endpoint head,
              transport::ClientOptions client, Self self, Callbacks callbacks);
   ~HeadRedial();
-  void start();
+  void start(std::chrono::milliseconds pause);
 
  private:
+  void dial();
+  void dial_after(std::chrono::milliseconds pause);
   void on_denied(const transport::Denied& denied);
   void ask(transport::ConnectionPtr connection);
   void on_answer(wire::Message::Reader answer);

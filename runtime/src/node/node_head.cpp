@@ -40,7 +40,9 @@ void Node::Impl::open_store() {
 }
 
 void Node::Impl::to_head(transport::Outgoing& message) {
-  if (head_) head_->send(message);
+  if (!head_) return;
+  if (state_ == State::Joining) return void(held_back_.push_back(std::move(message)));
+  head_->send(message);
 }
 
 OutputTail::Callbacks Node::Impl::output_callbacks() {
@@ -60,6 +62,8 @@ void Node::Impl::on_message(wire::Message::Reader message) {
     if (head_silence_.heard(Clock::now()) == transport::PeerSilence::Change::SpeaksAgain)
       log::info(fmt::format("{} goes on", head_name()));
     redial_.reset();  // the connection that there is leads to the head
+    redial_pause_ = std::chrono::milliseconds(0);
+    beats_in_vain_ = 0;
     return;
   }
   if (is_stopping()) return;
@@ -127,6 +131,8 @@ void Node::Impl::on_joined(wire::NodeJoined::Reader joined) {
     std::ranges::copy(secret, self_.secret.begin());
     head_->keep();
   }
+  for (auto& message : held_back_) head_->send(message);
+  held_back_.clear();
   store_->set_node(node_);
   if (joined.getCluster().size() > 0) cluster_ = joined.getCluster();
   if (joined.getNote().size() > 0) log::warn(joined.getNote().cStr());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "node/workers.hpp"
 #include "os/unique_fd.hpp"
 #include "transport/peer_silence.hpp"
+#include "transport/socket/endpoint.hpp"
 #include "transport/stall_detector.hpp"
 #include "transport/stream/resumable_line.hpp"
 
@@ -66,6 +68,7 @@ struct Node::Impl {
   void redial();
   void on_redial_ended(HeadRedial::End how, const std::string& why);
   std::string describe_silence() const;
+  void send_beat();
   void on_message(wire::Message::Reader message);
   void on_joined(wire::NodeJoined::Reader joined);
   void stop_with_cluster(const std::string& why);
@@ -122,6 +125,13 @@ struct Node::Impl {
   transport::LinePtr head_;
   HeadRedial::Self self_;  // for a head to take this node back
   std::shared_ptr<HeadRedial> redial_;
+  transport::Endpoint redial_to_;
+  /// Before the next one dials. It grows until the head echoes a heartbeat, so that a connection
+  /// which breaks again at once is not made again in a loop.
+  std::chrono::milliseconds redial_pause_{0};
+  int beats_in_vain_ = 0;  // sent since the head echoed one, or since the connection was made again
+  /// What was to be told before nodeJoined: the messages behind it are counted.
+  std::deque<transport::Outgoing> held_back_;
   // Of the connection that has ended, and of the last attempt to make another one; empty: none yet.
   std::string why_broken_, why_not_again_;
   std::string cluster_;

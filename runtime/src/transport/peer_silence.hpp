@@ -31,8 +31,6 @@ class PeerSilence {
     is_silent_ = false;
     return Change::SpeaksAgain;
   }
-  /// As of the last look.
-  Clock::duration silence(Clock::time_point now) const { return now - heard_; }
   /// `stood`: for so long this process itself has stood still since the last look, which does not
   /// count as the peer's silence.
   Change look(Clock::time_point now, Clock::duration stood) {

@@ -58,6 +58,9 @@ void FakeHead::on_message(const transport::ConnectionPtr& from, wire::Message::R
       if (echoes) node_->send(out);
       return;
     }
+    case wire::Message::NODE_STOOD_STILL:
+      ++stood_still;
+      return;
     case wire::Message::PROGRAM_REQUEST: {
       transport::Outgoing out;
       auto chunk = out.root().initProgramChunk();
@@ -80,14 +83,14 @@ void FakeHead::on_join(const transport::ConnectionPtr& from, wire::NodeJoin::Rea
   for (auto label : join.getLabels()) one.labels[label.getKey()] = label.getValue();
   one.gpus = join.getGpus().size();
   joined.push_back(one);
-  transport::Outgoing out;
-  auto answer = out.root().initNodeJoined();
+  welcome_ = transport::Outgoing();
+  auto answer = welcome_.root().initNodeJoined();
   answer.setNode(static_cast<std::uint32_t>(joined.size()));
   answer.setCluster("test");
   transport::Bytes32 secret{};
   secret.fill(9);
   if (takes_back) answer.setSecret({secret.data(), secret.size()});
-  from->send(out);
+  if (!is_slow) from->send(welcome_);
   node_ = transport::ResumableLine::make(from);
   node_->start([this](wire::Message::Reader message) { on_message(node_->connection(), message); },
                [](const std::string&) {});
@@ -105,6 +108,8 @@ void FakeHead::on_resume(const transport::ConnectionPtr& from, wire::NodeResume:
   node_->resume(from, resume.getReceived());
   ++resumed;
 }
+
+void FakeHead::welcome() { node_->connection()->send(welcome_); }
 
 void FakeHead::send(transport::Outgoing& message) { node_->send(message); }
 

@@ -36,6 +36,7 @@ class FakeHead {
   /// A command for `perform` in that process.
   void command(std::uint64_t process, std::uint64_t id, const std::string& text);
   void shut_down(const std::string& why);
+  void welcome();
   /// Closes the node's connection, as a head does that was killed.
   void vanish();
   /// Breaks the node's connection; both ends live.
@@ -53,8 +54,10 @@ class FakeHead {
   std::map<std::uint64_t, Failure> exited;
   std::map<std::uint64_t, std::string> answers;  ///< by the id of the command
   std::size_t beats = 0;
+  std::size_t stood_still = 0;  ///< how often the node has said so
   bool echoes = true;
   bool takes_back = false;        ///< a node whose connection has broken
+  bool is_slow = false;           ///< a node hears that it has joined at welcome()
   std::string refuses_with;       ///< instead of taking one back
   std::size_t resumed = 0;        ///< nodes that were taken back
   ProgramImage* image = nullptr;  ///< what it serves as driver
@@ -68,6 +71,7 @@ class FakeHead {
 
   std::unique_ptr<transport::Listener> listener_;
   transport::LinePtr node_;
+  transport::Outgoing welcome_;
   std::vector<transport::ConnectionPtr> connections_;
 };
 

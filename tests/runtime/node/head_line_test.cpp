@@ -1,9 +1,11 @@
 // A node whose connection to its head breaks: with a head that lives, that has gone, and that does
 // not take it back.
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <catch2/catch.hpp>
@@ -113,6 +115,66 @@ TEST_CASE("a node whose connection leads nowhere any more, and does not end, mak
   scene.head.command(7, 100, "pid");
   test::run_until(scene.loop, "an answer", [&] { return scene.head.answers.contains(100); });
   CHECK(scene.head.answers[100] == std::to_string(process));
+  CHECK_FALSE(scene.stopped);
+  scene.node->stop("the test is over");
+  scene.wait_until_stopped();
+}
+
+TEST_CASE("a node waits for a silent head whose port takes no new connections meanwhile",
+          "[node][returns]") {
+  NodeWithHead scene;
+  const auto process = scene.start();
+  scene.head.echoes = false;
+  scene.head.stop_listening();
+  const auto beats = scene.head.beats;
+  test::run_until(scene.loop, "beats in vain", [&] { return scene.head.beats >= beats + 20; });
+  CHECK_FALSE(scene.stopped);
+  scene.head.echoes = true;
+  scene.head.command(7, 100, "pid");
+  test::run_until(scene.loop, "an answer", [&] { return scene.head.answers.contains(100); });
+  CHECK(scene.head.answers[100] == std::to_string(process));
+  CHECK(scene.head.resumed == 0);
+  scene.node->stop("the test is over");
+  scene.wait_until_stopped();
+}
+
+TEST_CASE("what a node says before it knows that it has joined is said behind that",
+          "[node][returns]") {
+  NodeWithHead scene;
+  scene.head.is_slow = true;
+  scene.node = std::make_unique<Node>(scene.loop, scene.options);
+  scene.node->start(
+      [&](runtime::NodeId) { scene.joined = true; },
+      [&](std::string why, bool failed) { scene.stopped.emplace(std::move(why), failed); });
+  test::run_until(scene.loop, "the join", [&] { return scene.head.joined.size() == 1; });
+  std::this_thread::sleep_for(3200ms);  // of which it tells its head
+  const auto beats = scene.head.beats;
+  test::run_until(scene.loop, "a beat", [&] { return scene.head.beats > beats; });
+  CHECK(scene.head.stood_still == 0);
+  scene.head.welcome();
+  test::run_until(scene.loop, "the news", [&] { return scene.head.stood_still == 1; });
+  scene.head.cut();
+  test::run_until(scene.loop, "the node to be back or to stop",
+                  [&] { return scene.head.resumed == 1 || scene.stopped; });
+  CHECK_FALSE(scene.stopped);
+  CHECK(scene.head.stood_still == 1);
+  scene.node->stop("the test is over");
+  scene.wait_until_stopped();
+}
+
+TEST_CASE("a connection that breaks again at once is not made again in a loop", "[node][returns]") {
+  NodeWithHead scene;
+  scene.options.heartbeat = 10s;  // an echo of which says that a connection lasts
+  scene.options.head_silence = 60s;
+  scene.start();
+  const auto begun = std::chrono::steady_clock::now();
+  for (std::size_t round = 1; round <= 5; ++round) {
+    scene.head.echoes = false;
+    scene.head.cut();
+    test::run_until(scene.loop, "the node to be back", [&] { return scene.head.resumed >= round; });
+  }
+  // Pauses of 0, 50, 100, 200 and 400 ms.
+  CHECK(std::chrono::steady_clock::now() - begun >= 750ms);
   CHECK_FALSE(scene.stopped);
   scene.node->stop("the test is over");
   scene.wait_until_stopped();

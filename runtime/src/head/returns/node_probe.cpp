@@ -33,7 +33,8 @@ void NodeProbe::on_denied(const transport::Denied& denied) {
     if (const auto gone = std::exchange(callbacks_.gone, nullptr)) gone();
     return;
   }
-  const bool unanswered = denied.unreachable || denied.may_be_busy || denied.refused;
+  const bool unanswered =
+      denied.unreachable || denied.may_be_busy || denied.refused || ++tries_ >= kShortTries;
   if (unanswered) say_that_it_lives();
   start_after(unanswered ? kPauseUnanswered : kPause);
 }

@@ -26,6 +26,7 @@ class NodeProbe : public std::enable_shared_from_this<NodeProbe> {
  public:
   /// Short: a process that is being ended may still accept, and is gone a moment later.
   static constexpr std::chrono::milliseconds kPause{20};
+  static constexpr int kShortTries = 10;
   static constexpr std::chrono::milliseconds kPauseUnanswered{1000};
 
   struct Callbacks {
@@ -50,6 +51,7 @@ class NodeProbe : public std::enable_shared_from_this<NodeProbe> {
   Callbacks callbacks_;
   transport::ConnectionPtr held_;
   boost::asio::steady_timer pause_;
+  int tries_ = 0;  // that came to nothing in another way than by silence
 };
 
 }  // namespace troupe::head

@@ -23,7 +23,7 @@ transport::Endpoint listener_of(const runtime::Address& store) {
 void NodeReturns::on_broken(NodeId id, scheduler::Incarnation incarnation, const std::string& why) {
   const auto* node = routes_.node(id);
   if (!node || node->incarnation != incarnation) return;
-  if (!node->line->is_resumable() || node->leaves || !node->store)
+  if (!node->line->is_resumable() || node->leaves || !node->store || has_given_up_)
     return callbacks_.node_gone(id, incarnation, why);
   ask_for(id, *node, why);
 }
@@ -79,12 +79,14 @@ void NodeReturns::on_resume(const transport::ConnectionPtr& connection,
   answer.root().setNodeResumed(node.line->received());
   connection->send(answer);
   node.line->resume(connection, resume.getReceived());
-  node.heard = std::chrono::steady_clock::now();
+  // Once: a connection that breaks again at once is no sign of life.
+  if (!std::exchange(node.returned, true)) node.heard = std::chrono::steady_clock::now();
   probes_.erase(id);
   callbacks_.log(fmt::format("node {} ({}) has connected again", id, node.name));
 }
 
 void NodeReturns::give_up() {
+  has_given_up_ = true;
   std::vector<std::pair<NodeId, scheduler::Incarnation>> absent;
   for (const auto& [id, node] : routes_.nodes()) {
     if (!node.line->connection()) absent.emplace_back(id, node.incarnation);

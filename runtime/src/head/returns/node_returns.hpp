@@ -63,6 +63,7 @@ class NodeReturns {
   const std::chrono::milliseconds node_silence_;
   const Callbacks callbacks_;
   std::map<NodeId, std::shared_ptr<NodeProbe>> probes_;  // of those that are absent
+  bool has_given_up_ = false;
 };
 
 }  // namespace troupe::head
