@@ -186,7 +186,7 @@ int status(const JobArguments& arguments, const Cluster& cluster) {
   print_job(job, arguments.as_json);
   flush_output();
   if (job.info) return job.info->is_over ? status_of(*job.info) : 0;
-  return job.lost ? 1 : 0;
+  return job.lost || !job.node.empty() ? 1 : 0;  // it does not answer, or may be lost
 }
 
 void forget(const JobArguments& arguments, const Cluster& cluster) {
