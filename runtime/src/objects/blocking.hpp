@@ -23,7 +23,7 @@ inline constexpr std::chrono::milliseconds kSoon{1};
 ///     ^                                                                         |
 ///     +------- a slice in which no call is here or the process computes: TakeBack
 ///
-/// 1. A call that computes for longer than two slices has its CPU.
+/// 1. A call that computes for longer than two slices has asked for its CPU, and gets it.
 /// 2. Where a call waits for the thread, its CPU is lent after two slices at most.
 class IdleLoan {
  public:
@@ -77,7 +77,8 @@ bool wait_lending_when_idle(ProcessContext& process, Done done, Arm arm, Deadlin
     const bool arrived = wait(done, arm, deadline ? std::min(*deadline, end) : end);
     const auto now = Clock::now();
     if (arrived || (deadline && *deadline <= now)) {
-      if (loan.is_lent()) wait_for_cpu(process, done, arm);
+      // Without waiting for it: the CPU is the call's, and the thread needs none of its own.
+      if (loan.is_lent()) process.take_cpu_again();
       return arrived;
     }
     const auto then = loan.passed(now - begun, os::computed_here() - computed, process.has_call());

@@ -4,9 +4,10 @@
 
 namespace troupe::runtime {
 
-CpuLending::Then CpuLending::begin_wait() {
+CpuLending::Then CpuLending::begin_wait(bool of_call) {
   ++waiting_;
-  if (state_ != State::Runs) return Then::Nothing;
+  const bool is_known = state_ == State::Lent && !of_call;
+  if (is_known || state_ == State::Resuming) return Then::Nothing;
   state_ = State::Lent;
   return Then::SayBlocked;
 }

@@ -15,10 +15,13 @@ namespace troupe::runtime {
 ///     +------------------------------------------------- resumed, nobody waits --------+
 ///
 /// 1. The CPU is lent while at least one of these threads waits, but for the time in [resuming].
-/// 2. The head hears Blocked and Unblocked in turn, and Blocked only when it has answered the
-///    Unblocked before.
+/// 2. The head hears Blocked only when it has answered the Unblocked before, and once between two of
+///    them, but for 4.
 /// 3. A thread whose wait is over goes on at the next resumed(), or at once where another one still
 ///    waits: then the CPU is lent on, and comes back with the last of them.
+/// 4. The wait of a call is told also where the CPU is lent: a thread that an earlier call has left
+///    behind may have lent the CPU of that call, which has gone back with its lease. The head takes
+///    no notice where it knows.
 class CpuLending {
  public:
   /// What the owner does now.
@@ -29,8 +32,9 @@ class CpuLending {
     GoOn,          ///< the thread, at once
   };
 
-  /// A thread waits, and for longer than two messages are worth.
-  Then begin_wait();
+  /// A thread waits, and for longer than two messages are worth. `of_call`: it runs the calls of
+  /// others, or does the work of one.
+  Then begin_wait(bool of_call);
   /// It has what it waited for. Asserts that it waits.
   Then end_wait();
   /// The head has answered, or never will. All threads whose wait is over go on. Asserts that an
