@@ -6,9 +6,10 @@
 
 The bare Debian is a folder that debootstrap makes: the smallest system with git, of the release of this machine, with the
 package sources, the certificates and the settings of pip of this machine. Commands run in it by chroot, with mounts and
-process ids of their own, so that nothing they start outlives them. It needs root and is removed at the end.
+process ids of their own, so that nothing they start outlives them. It needs root and is removed at the end, unless it is
+kept (--keep) to be looked at.
 
-Prints what each command took, with all that it installed. The time of what is downloaded is the network's.
+Prints what time and disk each command took, with all that it installed. The time of what is downloaded is the network's.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import contextlib
 import os
 import platform
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -60,13 +62,20 @@ def make_system(root):
     subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", ROOT, root / HOME], check=True)
 
 
+def environment_inside():
+    of_network = {name: value for name, value in os.environ.items() if OF_NETWORK.fullmatch(name)}
+    return of_network | {"HOME": "/root", "LANG": "C.UTF-8", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+
+def entering(root, *inside):
+    """-> the words of a command that runs `inside` in the bare system"""
+    return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, str(root), *inside]
+
+
 def run(root, words):
     """-> the exit code of ./run in the bare system"""
-    environment = {name: value for name, value in os.environ.items() if OF_NETWORK.fullmatch(name)}
-    environment |= {"HOME": "/root", "LANG": "C.UTF-8", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
     inside = ["sh", "-c", 'cd "$0" && ./run "$@"', f"/{HOME}", *words]
-    with subprocess.Popen(["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, root, *inside],
-                          stdin=subprocess.DEVNULL, env=environment) as child:
+    with subprocess.Popen(entering(root, *inside), stdin=subprocess.DEVNULL, env=environment_inside()) as child:
         try:
             return child.wait()
         except BaseException:
@@ -74,19 +83,32 @@ def run(root, words):
             raise
 
 
+def gigabytes(root):
+    """-> the disk that the bare system takes"""
+    words = subprocess.run(["du", "--summarize", "--one-file-system", "--block-size=1M", root], check=True, capture_output=True, text=True)
+    return int(words.stdout.split()[0]) / 1024
+
+
+def tell_of(root):
+    settings = [f"{name}={value}" for name, value in environment_inside().items()]
+    print(f"== bare: the system stays in {root} until you remove it; enter it by\n"
+          f"  {shlex.join(['env', '-i', *settings, *entering(root, 'bash')])}")
+
+
 @contextlib.contextmanager
-def bare_system():
+def bare_system(is_kept):
     root = Path(tempfile.mkdtemp(prefix="troupe-bare-"))
     try:
         make_system(root)
         yield root
     finally:
-        remove(root)
+        tell_of(root) if is_kept else remove(root)
 
 
 def main():
-    parser = argparse.ArgumentParser(usage="./run bare [COMMAND...]", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(usage="./run bare [--keep] [COMMAND...]", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commands", nargs="*", default=["demo", "test"])
+    parser.add_argument("--keep", action="store_true", help="leave the system where it is at the end, and print how to enter it")
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("bare: chroot and mounts need root; run it as root")
@@ -98,12 +120,12 @@ def main():
 
     summary, passed = [], True
     print(f"bare: {git('rev-parse', 'HEAD')}; making the system", flush=True)
-    with bare_system() as root:
+    with bare_system(options.keep) as root:
         for command in options.commands:
-            started = time.monotonic()
+            started, before = time.monotonic(), gigabytes(root)
             code = run(root, command.split())
-            passed = passed and code == 0
-            summary.append(f"  ./run {command:30} {'passed' if code == 0 else 'FAILED'} {time.monotonic() - started:6.0f} s")
+            passed, seconds = passed and code == 0, time.monotonic() - started
+            summary.append(f"  ./run {command:30} {'passed' if code == 0 else 'FAILED'} {seconds:6.0f} s {gigabytes(root) - before:5.1f} GB")
     print(f"== bare: {'passed' if passed else 'FAILED'}, on {len(os.sched_getaffinity(0))} cores")
     print("\n".join(summary))
     return 0 if passed else 1
