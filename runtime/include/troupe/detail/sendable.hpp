@@ -24,6 +24,7 @@
 
 #include <troupe/detail/codec.hpp>
 #include <troupe/detail/fields.hpp>
+#include <troupe/detail/names.hpp>
 #include <troupe/detail/unreachable_fields.hpp>
 
 /// Can a type travel, and if not, which part of it cannot and why: one sentence from the compiler
@@ -79,6 +80,7 @@ enum class Obstacle {
   Virtual,
   NoDefault,
   StaysPut,
+  OfProcess,
   NoCode,
 };
 template <Obstacle What, class Culprit>
@@ -121,6 +123,11 @@ template <class T>
 inline constexpr bool is_function = false;
 template <class F>
 inline constexpr bool is_function<std::function<F>> = true;
+
+/// A class of the standard library. Of those that cereal does not know, nearly all are tied to
+/// their process: threads, futures, streams, locks.
+template <class T>
+inline constexpr bool is_standard = type_name<T>.substr(0, 5) == "std::";
 
 /// Cereal would find the author's functions for T, or knows T itself.
 template <class T>
@@ -188,6 +195,8 @@ constexpr auto inspect() {
     return Fine{};
   } else if constexpr (!std::is_move_constructible_v<T>) {
     return Finding<Obstacle::StaysPut, T>{};
+  } else if constexpr (is_standard<T>) {
+    return Finding<Obstacle::OfProcess, T>{};
   } else {
     return Finding<Obstacle::NoCode, T>{};
   }
@@ -225,6 +234,11 @@ constexpr bool explain() {
       What != Obstacle::StaysPut,
       "troupe: what can be neither copied nor moved, as a mutex or an atomic, stays in its "
       "process: send the value that it guards, or have an actor own it and send the Actor");
+  static_assert(
+      What != Obstacle::OfProcess,
+      "troupe: this class of the standard library cannot travel, as a thread, a future or a stream "
+      "stays in its process: send what it is made from, such as a file's path, or have an actor "
+      "own it and send the Actor");
   static_assert(What != Obstacle::NoCode,
                 "troupe: this type cannot travel; make it a plain aggregate (all fields public, no "
                 "constructor), or give it a cereal serialize(Archive&)");
