@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -16,6 +18,7 @@
 #include "context_options.hpp"
 #include "log/log.hpp"
 #include "parallel/device.hpp"
+#include "parallel/torch_error.hpp"
 #include "plan/full_memory.hpp"
 #include "precision/loss_scaler.hpp"
 #include "precision/master_weights.hpp"
@@ -31,8 +34,6 @@
 
 namespace troupe::train {
 namespace {
-
-constexpr const char* kThrown = "its function was left by an exception";
 
 /// 0: as it was. A worker process has been given its threads as it started.
 int threads_of(const ContextOptions& options) {
@@ -58,13 +59,20 @@ struct Context::Impl {
   /// Makes the parts. A collective where the run continues from a checkpoint.
   void begin();
   void restore(LossScaler* scaler);
-  /// As tell_failure().
+  /// Runs what prepares something. Where that throws, tell_failure() is called.
+  template <class Prepare>
+  auto or_tell(Prepare prepare);
+  /// As the function of this name.
   void tell_failure(const std::exception& failed) noexcept;
-  template <class Do>
-  auto or_tell(Do what);
   /// Gives other ranks the parameters that they still need, or aborts their calls where an
   /// exception leaves the context; waits for the save in flight; and declines what was never made.
   void leave();
+  /// Ends the calls of other ranks in the communicators that were made.
+  void abort(const std::string& reason) const;
+  /// Tells ranks that make the other communicators, now or later, that this rank does not.
+  void decline(const std::string& why) const;
+  /// `text`, and with what this rank was refused last, if so.
+  std::string with_refusal(std::string_view text) const;
 
   ContextRank here;
   const int exceptions = std::uncaught_exceptions();  // in flight when the context was made
@@ -72,6 +80,7 @@ struct Context::Impl {
   bool stopped = false;
   bool has_said_batch = false;
   bool is_in_join = false;
+  std::string refusal;            // of what was prepared last; empty: it was not refused
   std::int32_t joined_loops = 0;  // that were begun
   CommunicatorsOnDemand communicators{here, "context"};
   CommunicatorsOnDemand for_parameters{here, "context parameters"};
@@ -115,10 +124,11 @@ void Context::Impl::restore(LossScaler* scaler) {
   if (scaler != nullptr && scale) scaler->restore(*scale);
 }
 
-template <class Do>
-auto Context::Impl::or_tell(Do what) {
+template <class Prepare>
+auto Context::Impl::or_tell(Prepare prepare) {
+  refusal.clear();
   try {
-    return what();
+    return prepare();
   } catch (const std::exception& failed) {
     tell_failure(failed);
     throw;
@@ -126,12 +136,15 @@ auto Context::Impl::or_tell(Do what) {
 }
 
 void Context::Impl::tell_failure(const std::exception& failed) noexcept {
-  if (here.world_size() == 1 || dynamic_cast<const std::logic_error*>(&failed) != nullptr) return;
+  if (here.world_size() == 1) return;
   try {
-    for (auto* each : {&communicators, &for_parameters, &for_statistics}) {
-      each->abort(failed.what());
-      each->decline(fmt::format("has failed before it made the communicator: {}", failed.what()));
+    const auto text = text_of(failed);
+    if (dynamic_cast<const std::logic_error*>(&failed) != nullptr) {
+      refusal = text;
+      return;
     }
+    abort(text);
+    decline(fmt::format("has failed before it made the communicator: {}", text));
   } catch (const std::exception&) {
     // The gang has broken, of which the others hear.
   }
@@ -145,10 +158,8 @@ void Context::Impl::leave() {
     // Others have ended otherwise, which is told of where it matters.
   }
   if (thrown) {
-    communicators.abort(kThrown);
-    for_parameters.abort(kThrown);
-    for_statistics.abort(kThrown);
-    saver.abort(kThrown);
+    abort(with_refusal("its function was left by an exception"));
+    saver.abort("its function was left by an exception");
   }
   try {
     saver.finish();
@@ -156,12 +167,25 @@ void Context::Impl::leave() {
     if (!thrown) log::warn(fmt::format("the last checkpoint was not written: {}", error.what()));
   }
   if (here.world_size() == 1) return;
-  const auto* why = thrown ? "has left by an exception before it made the communicator"
-                           : "has finished before it made the communicator";
+  const auto why = thrown ? with_refusal("has left by an exception before it made the communicator")
+                          : std::string("has finished before it made the communicator");
+  decline(why);
+  saver.decline(why);
+}
+
+void Context::Impl::abort(const std::string& reason) const {
+  for (const auto* each : {&communicators, &for_parameters, &for_statistics}) each->abort(reason);
+}
+
+void Context::Impl::decline(const std::string& why) const {
   communicators.decline(why);
   if (here.options.zero.stage == 3) for_parameters.decline(why);
   for_statistics.decline(why);
-  saver.decline(why);
+}
+
+std::string Context::Impl::with_refusal(std::string_view text) const {
+  if (refusal.empty()) return std::string(text);
+  return fmt::format("{}; what it prepared last was refused: {}", text, refusal);
 }
 
 Context::Context(Member& member) : Context(member, options_from(member.settings())) {}

@@ -1,12 +1,17 @@
-// A rank that runs out of memory while it prepares a model or an optimizer, at each place in turn.
+// A rank that fails alone to prepare a model or an optimizer: for lack of memory, at each place in
+// turn, by an error of LibTorch, or because it is refused.
 #include <troupe/train/context.hpp>
 #include <troupe/train/deepspeed.hpp>
 
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <stdexcept>
 #include <string>
 
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <torch/nn/module.h>
 
 #include "deepspeed/engine_training.hpp"
 #include "support/catch.hpp"
@@ -105,7 +110,53 @@ void expect_errors_of_all_rounds(GangContext& gang, const ContextOptions& option
   expect(round > 2, "some allocations have failed");
 }
 
+/// A model that cannot be moved to a device.
+struct Immovable : torch::nn::Module {
+  Immovable() { register_parameter("weight", torch::ones({4})); }
+  void to(torch::Device, bool) override { TORCH_CHECK(false, "it cannot be moved"); }
+};
+
+/// What rank 0 of two is told in prepare() where rank 1 has ended in its own by `model`, the first
+/// that it prepares or not.
+std::string told_of(const std::function<std::shared_ptr<torch::nn::Module>()>& model,
+                    bool is_first) {
+  const auto outcomes = ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+    const Leaving leaving(gang, 1);
+    try {
+      TestMember member(gang);
+      Context ctx(member);
+      if (!is_first) ctx.prepare(Net(kWidths, 5));
+      ctx.prepare(ctx.rank() == 1 ? model() : Net(kWidths, 5).ptr());
+    } catch (const GangBroken&) {
+      throw;
+    } catch (const std::exception&) {
+      await_leaving(gang);
+    }
+  });
+  CHECK(failures({outcomes[1]}) == "");
+  CHECK(outcomes[0].type == "GangBroken");
+  return outcomes[0].message;
+}
+
 }  // namespace
+
+TEST_CASE("a rank that fails alone in LibTorch is told of on all ranks, without LibTorch's stack",
+          "[train][prepare][failure]") {
+  const bool is_first = GENERATE(true, false);
+  CAPTURE(is_first);
+  const auto told = told_of([] { return std::make_shared<Immovable>(); }, is_first);
+  CHECK_THAT(told, Catch::Contains("it cannot be moved (noticed by rank 0 in"));
+}
+
+TEST_CASE("a rank that is refused alone tells the others why where its function ends by that",
+          "[train][prepare][failure]") {
+  const bool is_first = GENERATE(true, false);
+  CAPTURE(is_first);
+  const auto told = told_of([] { return std::shared_ptr<torch::nn::Module>(); }, is_first);
+  CHECK_THAT(told, Catch::Contains("by an exception") &&
+                       Catch::Contains(
+                           "; what it prepared last was refused: prepare: the model is empty"));
+}
 
 TEST_CASE("a rank without memory for a part of what it prepares is told of on all ranks",
           "[train][prepare][failure]") {

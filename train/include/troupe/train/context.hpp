@@ -293,9 +293,9 @@ class Context {
   /// gets what train::plan() advises for the context's models. Called where the function of a run
   /// has thrown.
   friend void add_advice(Context& context) noexcept;
-  /// What a rank throws alone where all ranks come, such as that it has no memory, ends the calls in
-  /// which the others wait for it, with its text, and this context's collectives. Not what all ranks
-  /// refuse, a std::logic_error.
+  /// Tells other ranks, which may wait for it, of an error with which this rank fails to prepare
+  /// something. It ends the context's collectives: calls of the others throw GangBroken with its text.
+  /// A std::logic_error may be that of all ranks, and is told only where it leaves the function.
   friend void tell_failure(Context& context, const std::exception& failed) noexcept;
   friend class detail::JoinedSteps;
   /// Of what the function of a run has returned on every rank: a model of ZeroOptions::stage 3,

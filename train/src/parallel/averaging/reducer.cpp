@@ -15,6 +15,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "parallel/tensor_type.hpp"
+#include "parallel/torch_error.hpp"
 
 namespace troupe::train {
 namespace {
@@ -209,7 +210,7 @@ void Reducer::make_alike(Communicator& control) {
     if (settings_.buffers) settings_.buffers->broadcast(communicator_, settings_.share->first);
   } catch (const std::exception& failed) {
     // It may have been thrown beside a collective, for which the others wait.
-    communicator_.abort(failed.what());
+    communicator_.abort(text_of(failed));
     throw;
   }
 }
@@ -440,7 +441,7 @@ void Reducer::or_abort(Do what) {
   try {
     what();
   } catch (const std::exception& failed) {
-    communicator_.abort(failed.what());
+    communicator_.abort(text_of(failed));
     throw;
   }
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "collective/gather_all.hpp"
+#include "parallel/torch_error.hpp"
 
 namespace troupe::train {
 namespace {
@@ -202,8 +203,9 @@ void Gathering::or_abort(const std::function<void()>& act) {
   try {
     act();
   } catch (const std::exception& failed) {
-    communicator_.abort(failed.what());
-    if (&control_ != &communicator_) control_.abort(failed.what());
+    const auto text = text_of(failed);
+    communicator_.abort(text);
+    if (&control_ != &communicator_) control_.abort(text);
     throw;
   }
 }
