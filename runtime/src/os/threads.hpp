@@ -16,8 +16,8 @@ std::vector<std::string> thread_names();
 /// "3 threads (sweep, sweep, pool-1)"
 std::string describe_threads(const std::vector<std::string>& names);
 
-/// For how long the threads of this process have computed so far, all together. Any thread; a call
-/// of the kernel, under a microsecond.
+/// For how long the threads of this process have computed so far, all together. Any thread. Costs a
+/// call of the kernel.
 std::chrono::nanoseconds computed_here();
 
 }  // namespace troupe::os

@@ -204,6 +204,26 @@ TEST_CASE("a layer that was registered after its model was prepared is named",
         })) == "");
 }
 
+TEST_CASE("a copy that was registered beside the trained layers is to be frozen, and then goes by",
+          "[train][changed_model]") {
+  CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member);
+          auto net = ctx.prepare(Net(kWidths));
+          Net average(kWidths);
+          net->register_module("average", average.ptr());
+          expect_error(loss_of(net, ctx.rank()),
+                       "parameter average.layer0.weight is another tensor than its model had when "
+                       "it was prepared, so that its gradient would not be averaged over the "
+                       "ranks: prepare the model again after such a change, or freeze the "
+                       "parameter (requires_grad_(false)) where it is not to be trained");
+          net->zero_grad();
+          for (auto& parameter : average->parameters()) parameter.requires_grad_(false);
+          const auto error = error_of(loss_of(net, ctx.rank()));
+          expect(error.empty(), "the frozen copy goes by: " + error);
+        })) == "");
+}
+
 TEST_CASE("where one rank has replaced a layer, all are told which", "[train][changed_model]") {
   const int stage = GENERATE(0, 2, 3);
   CAPTURE(stage);

@@ -123,14 +123,12 @@ void PreparedModels::average_gradients(Prepared& prepared,
   connect_ends();
   // A hook is lost where its parameter comes to another device.
   if (cuts) cut(prepared, model.trained);
-  prepared.watch = std::make_unique<ParameterWatch>(std::move(model.parameters));
+  prepared.watch = std::make_shared<ParameterWatch>(module);
   if (model.trained.empty()) return;
   auto keeps = cuts ? Reducer::Keeps::Part : Reducer::Keeps::All;
   if (cuts && options.zero.offload_optimizer) keeps = Reducer::Keeps::PartInMainMemory;
-  Reducer::Settings settings{.options = options.data_parallel,
-                             .keeps = keeps,
-                             .share = share_,
-                             .known = KnownParameters(module)};
+  Reducer::Settings settings{
+      .options = options.data_parallel, .keeps = keeps, .share = share_, .watch = prepared.watch};
   if (options.data_parallel.broadcast_buffers)
     settings.buffers.emplace(model.buffers, here_.device);
   prepared.reducer =

@@ -104,7 +104,7 @@ class PreparedModels {
     std::weak_ptr<torch::nn::Module> module;
     std::vector<KnownName> names = {};      // as it was prepared
     std::shared_ptr<Reducer> reducer = {};  // nullptr: nothing is averaged
-    std::unique_ptr<ParameterWatch> watch = {};
+    std::shared_ptr<const ParameterWatch> watch = {};
     CutModel cut = {};  // with ZeRO's stages 2 and 3
   };
 

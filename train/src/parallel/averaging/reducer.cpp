@@ -9,7 +9,6 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
@@ -319,7 +318,7 @@ void Reducer::note_filled(Bucket& bucket) {
 }
 
 void Reducer::fill() {
-  refuse_added();
+  if (settings_.watch) settings_.watch->refuse_added(averages);
   if (!in_backward_) expect_all();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = parameters_[i];
@@ -328,7 +327,8 @@ void Reducer::fill() {
     unused_.push_back(i);
     if (auto* shard = shard_of(parameter)) shard->check_stand_in(parameter.member);
   }
-  if (!unused_.empty() && !settings_.options.find_unused_parameters) refuse_unused();
+  if (!unused_.empty() && !settings_.options.find_unused_parameters)
+    refuse_unused(names_of(unused_), parameters_.size());
   add_unused();
   for (auto& bucket : buckets_) {
     if (std::exchange(bucket.waiting, 0) > 0) note_filled(bucket);
@@ -363,33 +363,17 @@ void Reducer::add_unused() {
   }
 }
 
-void Reducer::refuse_unused() const {
-  constexpr std::size_t kNamed = 10;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(kNamed, unused_.size()); ++i)
-    names.push_back(parameters_[unused_[i]].name);
-  if (unused_.size() > kNamed) names.push_back(fmt::format("and {} more", unused_.size() - kNamed));
-  throw std::logic_error(
-      fmt::format("{} of {} parameters got no gradient in this backward: {}. The loss must depend "
-                  "on all of them, in this backward and in none inside of it (activation "
-                  "checkpointing), or set DataParallelOptions::find_unused_parameters",
-                  unused_.size(), parameters_.size(), fmt::join(names, ", ")));
+bool Reducer::averages(const at::Tensor& parameter) {
+  const auto accumulator = torch::autograd::impl::try_get_grad_accumulator(parameter);
+  return accumulator && std::ranges::any_of(accumulator->post_hooks(), [](const auto& hook) {
+           return dynamic_cast<Hook*>(hook.get()) != nullptr;
+         });
 }
 
-void Reducer::refuse_added() const {
-  for (const auto& [name, tensor] : settings_.known.added()) {
-    // A layer may be a model of its own, which was prepared as such.
-    const auto accumulator = torch::autograd::impl::try_get_grad_accumulator(tensor);
-    const auto is_hook = [](const auto& hook) {
-      return dynamic_cast<Hook*>(hook.get()) != nullptr;
-    };
-    if (accumulator && std::ranges::any_of(accumulator->post_hooks(), is_hook)) continue;
-    throw std::logic_error(fmt::format(
-        "parameter {} is another tensor than its model had when it was prepared, so that its "
-        "gradient would not be averaged over the ranks: prepare the model again after such a "
-        "change",
-        name));
-  }
+std::vector<std::string> Reducer::names_of(const std::vector<std::size_t>& parameters) const {
+  std::vector<std::string> names;
+  for (auto index : parameters) names.push_back(parameters_[index].name);
+  return names;
 }
 
 // What somebody used has an average now, on every rank. The rest keeps the gradient that it had, if

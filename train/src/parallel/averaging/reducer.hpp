@@ -22,7 +22,7 @@
 #include "parallel/averaging/reduction_queue.hpp"
 #include "parallel/batch_share.hpp"
 #include "parallel/buckets.hpp"
-#include "parallel/known_parameters.hpp"
+#include "parallel/parameter_watch.hpp"
 #include "zero/gradient_shard.hpp"
 
 namespace torch::autograd {
@@ -68,9 +68,9 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
     std::shared_ptr<const BatchShare> share = std::make_shared<BatchShare>();
     /// Those that are the same on all ranks after each backward that averages.
     std::optional<ModelBuffers> buffers = {};
-    /// Those of the model as it was prepared: a backward that averages while it has others, whose
-    /// gradients no reducer averages, is an error.
-    KnownParameters known = {};
+    /// Of the model's parameters: a backward that averages while the model has others, whose
+    /// gradients no reducer averages, is an error. nullptr: it is not noticed.
+    std::shared_ptr<const ParameterWatch> watch = {};
     Trace trace = {};
   };
 
@@ -171,8 +171,9 @@ class Reducer final : public Reducible, public std::enable_shared_from_this<Redu
     return buckets_[parameter.bucket].shard.get();
   }
   std::vector<std::int32_t> used_anywhere(Communicator& control) const;
-  void refuse_unused() const;
-  void refuse_added() const;
+  /// Whether a reducer averages the gradient of this parameter, which may be of another model.
+  static bool averages(const at::Tensor& parameter);
+  std::vector<std::string> names_of(const std::vector<std::size_t>& parameters) const;
   void trace(Event event, std::size_t bucket) {
     if (settings_.trace) settings_.trace(event, bucket);
   }
