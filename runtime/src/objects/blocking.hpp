@@ -23,7 +23,8 @@ inline constexpr std::chrono::milliseconds kSoon{1};
 ///     ^                                                                         |
 ///     +------- a slice in which no call is here or the process computes: TakeBack
 ///
-/// 1. A call that computes for longer than two slices has asked for its CPU, and gets it.
+/// 1. Where a call computes, its CPU is asked back after two slices at most; the call goes on
+///    meanwhile.
 /// 2. Where a call waits for the thread, its CPU is lent after two slices at most.
 class IdleLoan {
  public:

@@ -1,7 +1,6 @@
 #include <troupe/detail/trainable/lent_cpu.hpp>
 
-#include "objects/doorbell.hpp"
-#include "objects/object.hpp"
+#include "objects/blocking.hpp"
 #include "objects/process_context.hpp"
 
 namespace troupe::detail {
@@ -10,25 +9,22 @@ using runtime::ProcessContext;
 
 namespace {
 
-/// A thread of the program's own that searches is waited for by the call whose CPU it is.
-bool has_cpu_to_lend() {
-  const auto use = cpu_use();
-  const auto* process = ProcessContext::maybe();
-  return use == CpuUse::OfCalls || (use == CpuUse::OfProgram && process && process->has_call());
+/// -> whether it is lent. Called while the thread still is one of calls, so that the head is told of
+/// the wait of a call.
+bool lend_cpu_of_call() {
+  if (cpu_use() != CpuUse::OfCalls) return false;
+  ProcessContext::current().give_cpu_back();
+  return true;
 }
 
 }  // namespace
 
-LentCpu::LentCpu() : lends_(has_cpu_to_lend()) {
-  if (lends_) ProcessContext::current().give_cpu_back();
-}
+LentCpu::LentCpu() : lends_(lend_cpu_of_call()), user_(lends_ ? CpuUse::None : cpu_use()) {}
 
 LentCpu::~LentCpu() {
   if (!lends_) return;
-  auto& process = ProcessContext::current();
-  const auto resumed = process.take_cpu_again();
-  runtime::wait([&] { return resumed->ready(); }, std::nullopt);
-  process.has_cpu_again();
+  runtime::wait_for_cpu(
+      ProcessContext::current(), [] {}, [] {});
 }
 
 }  // namespace troupe::detail

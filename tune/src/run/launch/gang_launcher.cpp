@@ -175,7 +175,7 @@ void GangLauncher::sleep_until(Clock::time_point deadline) const {
   }
   // It is in no cluster, and nothing runs.
   if (objects.empty()) return std::this_thread::sleep_until(deadline);
-  troupe::detail::wait_for_any(objects, deadline, troupe::detail::CpuMeanwhile::Kept);
+  troupe::detail::wait_for_any(objects, deadline);
 }
 
 std::optional<InUse> GangLauncher::in_use() {
