@@ -89,6 +89,17 @@ struct Prefetches {
   std::future<int> squared;
 };
 
+/// What rank 0 returns of `ranks` that share the only CPU of a cluster.
+template <auto rank>
+int result_on_one_cpu(int ranks, const Config& config) {
+  const auto cluster = init({.cpus = 1});
+  const auto workers = gang<TrainableWorker<rank>>({.size = ranks, .each = {.cpus = 1.0 / ranks}},
+                                                   config, RunInfo{});
+  TrialRun<rank> run(workers);
+  run.wait();
+  return run.result();
+}
+
 struct Listener {
   /// What the wait of a listener for a task comes to, which the end of rank 1 calls.
   std::string listens() {
@@ -115,24 +126,16 @@ struct Listener {
 
 }  // namespace
 
-TEST_CASE("the function of a trainable lends the only CPU to the task that it waits for",
-          "[runtime][session][cpus]") {
-  const auto cluster = init({.cpus = 1});
-  const auto ranks =
-      gang<TrainableWorker<waits_for_many>>({.size = 1}, Config{.value = 3}, RunInfo{});
-  TrialRun<waits_for_many> run(ranks);
-  run.wait();
-  CHECK(run.result() == 5 * 9);
-}
-
 TEST_CASE("ranks that share the only CPU lend their parts of it to the tasks that they wait for",
           "[runtime][session][cpus]") {
-  const auto cluster = init({.cpus = 1});
-  const auto ranks = gang<TrainableWorker<waits_for_half>>({.size = 2, .each = {.cpus = 0.5}},
-                                                           Config{.value = 4}, RunInfo{});
-  TrialRun<waits_for_half> run(ranks);
-  run.wait();
-  CHECK(run.result() == 16);
+  CHECK(result_on_one_cpu<waits_for_many>(1, {.value = 3}) == 5 * 9);
+  CHECK(result_on_one_cpu<waits_for_half>(2, {.value = 4}) == 16);
+}
+
+TEST_CASE("ranks that share the only CPU lend it to what threads of their own wait for",
+          "[runtime][session][cpus]") {
+  CHECK(result_on_one_cpu<many_on_own_threads>(1, {.value = 3}) == 5 * 9);
+  CHECK(result_on_one_cpu<half_on_own_thread>(2, {.value = 4}) == 16);
 }
 
 TEST_CASE("a task lends the only CPU to the task that a thread of its own waits for",
@@ -153,26 +156,6 @@ TEST_CASE("an actor lends the only CPU to the task that a thread of its own wait
        squared == 0 && std::chrono::steady_clock::now() < end;)
     squared = actor.call<&Prefetches::square_in>(100).get(kGuard);
   CHECK(squared == 25);
-}
-
-TEST_CASE("the function of a trainable lends the only CPU to what threads of its own wait for",
-          "[runtime][session][cpus]") {
-  const auto cluster = init({.cpus = 1});
-  const auto ranks =
-      gang<TrainableWorker<many_on_own_threads>>({.size = 1}, Config{.value = 3}, RunInfo{});
-  TrialRun<many_on_own_threads> run(ranks);
-  run.wait();
-  CHECK(run.result() == 5 * 9);
-}
-
-TEST_CASE("ranks that share the only CPU lend it to what threads of their own wait for",
-          "[runtime][session][cpus]") {
-  const auto cluster = init({.cpus = 1});
-  const auto ranks = gang<TrainableWorker<half_on_own_thread>>({.size = 2, .each = {.cpus = 0.5}},
-                                                               Config{.value = 4}, RunInfo{});
-  TrialRun<half_on_own_thread> run(ranks);
-  run.wait();
-  CHECK(run.result() == 16);
 }
 
 TEST_CASE("a wait in what is given to on_broken is refused at once, and an exception ends nothing",
