@@ -13,19 +13,6 @@ using nlohmann::json;
 /// What ends a job, and what does not: nodes, links, and the commands that look at it.
 namespace {
 
-/// Of a cluster's workers, the one whose node has that name: "w1" is the first.
-Child& worker_named(TestCluster& cluster, const std::string& node) {
-  return cluster.worker(static_cast<std::size_t>(std::stoi(node.substr(1)) - 1));
-}
-
-json actor_named(const TestCluster& cluster, const std::string& name) {
-  const auto status = json::parse(cluster.status());
-  for (const auto& actor : status.at("actors")) {
-    if (actor.at("name") == name) return actor;
-  }
-  return {};
-}
-
 bool becomes(const TestCluster& cluster, const std::string& name, const std::string& expected) {
   return eventually([&] { return state(cluster, name) == expected; });
 }

@@ -58,6 +58,20 @@ inline bool is_over(const TestCluster& cluster, const std::string& name) {
   });
 }
 
+/// Of a cluster's workers, the one whose node has that name: "w1" is the first.
+inline Child& worker_named(TestCluster& cluster, const std::string& node) {
+  return cluster.worker(static_cast<std::size_t>(std::stoi(node.substr(1)) - 1));
+}
+
+/// An actor as `troupe status --json` has it; null: there is none of that name.
+inline nlohmann::json actor_named(const TestCluster& cluster, const std::string& name) {
+  const auto status = nlohmann::json::parse(cluster.status());
+  for (const auto& actor : status.at("actors")) {
+    if (actor.at("name") == name) return actor;
+  }
+  return {};
+}
+
 /// Of a file; 0 where there is none.
 inline int lines_of(const std::string& file) {
   std::ifstream in(file);

@@ -32,7 +32,7 @@ std::vector<ExitCode> codes_of_submit() {
 
 std::vector<ExitCode> codes_of_job_status() {
   return {{"0", "the job runs, waits, or its program has ended with 0"},
-          {"1", "there is no such job, it was lost, or it cannot be asked"},
+          {"1", "there is no such job, it was lost, it does not answer, or it cannot be asked"},
           {"2", kWrongArguments},
           {"N", "the exit code of the program that has ended, which may be 1 or 2 too"},
           {"128+N", "the program was ended by signal N"}};

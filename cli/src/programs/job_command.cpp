@@ -2,7 +2,6 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <troupe/cluster.hpp>
 #include <troupe/errors.hpp>
@@ -125,28 +124,9 @@ bool has_begun(const JobArguments& arguments, std::optional<launch::JobInfo> inf
   return false;
 }
 
-/// Throws Refused where what has no job of that name is the number of a program, or an actor's name,
-/// which have logs too.
-void refuse_other_kind(const std::string& name, const Cluster& cluster) {
-  const auto refuse = [&name](const std::string& what, const std::string& kind) {
-    raise({.kind = Failure::Kind::Refused,
-           .message = fmt::format("'{}' is {}, and no job of `troupe job`: `troupe logs {} {}` has "
-                                  "what it printed",
-                                  config::printable(name), what, kind, config::printable(name))});
-  };
-  const auto status = nlohmann::json::parse(cluster.status_json());
-  for (const auto& job : status.at("jobs")) {
-    if (std::to_string(job.at("job").get<std::uint64_t>()) == name)
-      refuse(fmt::format("the number of the program {}", job.at("name").get<std::string>()), "job");
-  }
-  for (const auto& actor : status.at("actors"))
-    if (!name.empty() && actor.at("name") == name) refuse("the name of an actor", "actor");
-}
-
 /// Where they are followed, until the job's program has ended: the actor that runs it stays.
 int logs(const JobArguments& arguments, const Cluster& cluster) {
   const auto info = launch::look_at_job(arguments.job);
-  if (!info) refuse_other_kind(arguments.job, cluster);
   if (!info) launch::refuse_missing(arguments.job, cluster);
   if (!has_begun(arguments, info, cluster)) return 0;
   auto logs = logs_of(arguments);
@@ -180,13 +160,12 @@ bool forget_lost(const JobArguments& arguments) {
 /// -> as the job's program has ended; 0: it has not.
 int status(const JobArguments& arguments, const Cluster& cluster) {
   const auto found = launch::list_jobs(cluster, arguments.job);
-  if (found.empty()) refuse_other_kind(arguments.job, cluster);
   if (found.empty()) launch::refuse_missing(arguments.job, cluster);
   const auto& job = found.front();
   print_job(job, arguments.as_json);
   flush_output();
   if (job.info) return job.info->is_over ? status_of(*job.info) : 0;
-  return job.lost || !job.node.empty() ? 1 : 0;  // it does not answer, or may be lost
+  return job.lost || job.is_silent || !job.node.empty() ? 1 : 0;  // else it is starting
 }
 
 void forget(const JobArguments& arguments, const Cluster& cluster) {

@@ -1,7 +1,5 @@
 #include "job/jobs.hpp"
 
-#include <algorithm>
-#include <map>
 #include <random>
 #include <thread>
 #include <utility>
@@ -14,6 +12,7 @@
 
 #include "config/name.hpp"
 #include "config/token.hpp"
+#include "job/job_actors.hpp"
 #include "job/job_host.hpp"
 #include "job/job_keeper.hpp"
 #include "plan/clock.hpp"
@@ -27,15 +26,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds kJobAnswer{10};
 constexpr std::chrono::milliseconds kBetweenLooks{200};
 constexpr std::chrono::milliseconds kBetweenFirstLooks{10};
 constexpr std::chrono::seconds kPlaceAtOnce{1};
-constexpr std::chrono::milliseconds kForTheLoss{500};
 constexpr std::chrono::seconds kForTheEnd{5};  // of a program that is killed
 constexpr std::size_t kMostQuoted = 64;        // of a name, in a message
-// Between two looks a job may have got its place.
-constexpr int kMostLooks = 3;
 
 std::string made_name() {
   std::random_device random;
@@ -47,16 +42,6 @@ std::string made_name() {
       fmt::format("there is a job '{}' already: give another --name, or `troupe job "
                   "forget {}` once it is over",
                   name, name));
-}
-
-/// None: there is no such actor that can be called.
-template <class T>
-std::optional<Actor<T>> look_for(const std::string& actor) {
-  try {
-    return find<T>(actor, std::chrono::milliseconds(0));
-  } catch (const TimedOut&) {
-    return std::nullopt;
-  }
 }
 
 /// None: it has ended meanwhile, or there is none. Throws TimedOut.
@@ -89,102 +74,6 @@ JobOrder order_of(const std::string& name, const SubmitOptions& options, const C
   return order;
 }
 
-/// What the cluster's status says of the actors of jobs.
-struct JobActors {
-  struct Place {
-    std::string node;
-    std::string state;
-    std::string reason;
-  };
-  std::map<std::string, Place> hosts;  // by job
-  std::map<std::string, Place> keepers;
-};
-
-std::string name_of_node(const json& status, int number) {
-  for (const auto& node : status.at("nodes")) {
-    if (node.at("node").get<int>() == number) return node.at("name").get<std::string>();
-  }
-  return number == 0 ? std::string() : std::to_string(number);
-}
-
-std::string reason_of(const json& status, const json& actor) {
-  for (const auto& pending : status.at("pending")) {
-    if (pending.value("actor", json()) == actor.at("actor"))
-      return pending.at("reason").get<std::string>();
-  }
-  return {};
-}
-
-JobActors actors_of_jobs(const json& status) {
-  JobActors found;
-  for (const auto& actor : status.at("actors")) {
-    const auto name = actor.at("name").get<std::string>();
-    const auto job = job_of_actor(name);
-    const auto kept = job_of_keeper(name);
-    if (job.empty() && kept.empty()) continue;
-    auto& place = job.empty() ? found.keepers[kept] : found.hosts[job];
-    place = {.node = name_of_node(status, actor.at("node").get<int>()),
-             .state = actor.at("state").get<std::string>(),
-             .reason = reason_of(status, actor)};
-  }
-  return found;
-}
-
-bool has_node(const json& status, const std::string& name) {
-  return std::ranges::any_of(status.at("nodes"),
-                             [&](const json& node) { return node.at("name") == name; });
-}
-
-/// Those of whose actors none is there.
-std::map<std::string, ListedJob> lost_jobs(const json& status, const JobActors& there) {
-  std::map<std::string, ListedJob> lost;
-  for (const auto& actor : status.at("lost_actors")) {
-    const auto name = actor.at("name").get<std::string>();
-    const auto job = job_of_actor(name).empty() ? job_of_keeper(name) : job_of_actor(name);
-    if (job.empty() || there.hosts.contains(job) || there.keepers.contains(job)) continue;
-    const auto node = actor.at("node").get<std::string>();
-    auto end = end_in(actor.at("end").get<std::string>());
-    // The log of an ended job goes with the node, whenever that leaves.
-    const bool with_node = actor.at("with_node").get<bool>() || (end && !has_node(status, node));
-    lost[job] = {.name = job,
-                 .node = node,
-                 .info = std::move(end),
-                 .lost = LostJob{.with_node = with_node,
-                                 .how = actor.at("how").get<std::string>(),
-                                 .at = actor.at("time").get<double>()}};
-  }
-  return lost;
-}
-
-/// Asks all at once, as one that is busy or behind a broken connection may not answer.
-class Questions {
- public:
-  template <class T>
-  void ask(const std::string& job, const std::string& actor) {
-    try {
-      if (const auto found = look_for<T>(actor)) {
-        infos_.push_back(found->template call<&T::info>());
-        jobs_.push_back(job);
-      }
-    } catch (const Refused&) {  // it has no place yet, or was forgotten meanwhile
-    }
-  }
-  /// A later answer on a job goes before an earlier one.
-  void answer(std::map<std::string, ListedJob>& jobs) {
-    wait(infos_, infos_.size(), kJobAnswer);
-    for (std::size_t i = 0; i < infos_.size(); ++i) {
-      try {
-        if (infos_[i].wait_for(std::chrono::milliseconds(0))) jobs[jobs_[i]].info = infos_[i].get();
-      } catch (const Error&) {  // it has ended meanwhile
-      }
-    }
-  }
-
- private:
-  std::vector<std::string> jobs_;
-  std::vector<Ref<JobInfo>> infos_;
-};
-
 /// The keeper is there, and the JobHost has no place or is starting, or cannot be had.
 Submitted await_place(const std::string& name, const Actor<JobKeeper>& keeper,
                       const Cluster& cluster) {
@@ -209,10 +98,6 @@ Submitted await_place(const std::string& name, const Actor<JobKeeper>& keeper,
   return {.name = name};
 }
 
-}  // namespace
-
-namespace {
-
 [[noreturn]] void refuse_log(const ListedJob& job) {
   refuse(fmt::format("the job '{}' has ended, as `troupe job list` shows, and {}: {}{}", job.name,
                      where_log_is(job), job.lost->how,
@@ -228,8 +113,7 @@ std::optional<JobInfo> end_without_actor(const std::string& job, const Cluster& 
 }
 
 /// -> an actor of it is there. Throws Refused where it was lost.
-bool is_there(const std::string& job, const Cluster& cluster) {
-  const auto status = json::parse(cluster.status_json());
+bool is_there(const std::string& job, const json& status) {
   const auto there = actors_of_jobs(status);
   const auto lost = lost_jobs(status, there);
   if (const auto found = lost.find(job); found != lost.end()) {
@@ -237,7 +121,25 @@ bool is_there(const std::string& job, const Cluster& cluster) {
     refuse(fmt::format("the job '{}' was lost: {}; `troupe job forget {}` lists it no more", job,
                        found->second.lost->how, job));
   }
-  return there.hosts.contains(job) || there.keepers.contains(job);
+  return there.has(job);
+}
+
+/// Throws Refused where what has no job of that name is the number of a program, or an actor's name,
+/// which have logs too.
+void refuse_other_kind(const std::string& name, const json& status) {
+  const auto refuse_as = [&name](const std::string& what, const std::string& kind) {
+    const auto shown = config::printable(name);
+    refuse(
+        fmt::format("'{}' is {}, and no job of `troupe job`: `troupe logs {} {}` has what it "
+                    "printed",
+                    shown, what, kind, shown));
+  };
+  for (const auto& job : status.at("jobs")) {
+    if (std::to_string(job.at("job").get<std::uint64_t>()) == name)
+      refuse_as("the number of the program " + job.at("name").get<std::string>(), "job");
+  }
+  for (const auto& actor : status.at("actors"))
+    if (!name.empty() && actor.at("name") == name) refuse_as("the name of an actor", "actor");
 }
 
 }  // namespace
@@ -245,12 +147,14 @@ bool is_there(const std::string& job, const Cluster& cluster) {
 void refuse_if_lost(const std::string& job, const Cluster& cluster) {
   for (int look = 0; look < kMostLooks && !look_at_job(job); ++look) {
     std::this_thread::sleep_for(kForTheLoss);
-    if (!is_there(job, cluster)) return;  // it was forgotten
+    if (!is_there(job, json::parse(cluster.status_json()))) return;  // it was forgotten
   }
 }
 
 void refuse_missing(const std::string& job, const Cluster& cluster) {
-  is_there(job, cluster);
+  const auto status = json::parse(cluster.status_json());
+  is_there(job, status);
+  refuse_other_kind(job, status);
   refuse(fmt::format("there is no job '{}' in this cluster: `troupe job list` has all",
                      config::printable(job)));
 }
@@ -263,9 +167,7 @@ Submitted submit(const SubmitOptions& options, const Cluster& cluster) {
   auto order = order_of(name, options, cluster, archive);
   const auto status = json::parse(cluster.status_json());
   const auto there = actors_of_jobs(status);
-  if (there.hosts.contains(name) || there.keepers.contains(name) ||
-      lost_jobs(status, there).contains(name))
-    refuse_taken(name);
+  if (there.has(name) || lost_jobs(status, there).contains(name)) refuse_taken(name);
   const auto actor = keeper_name(name);
   // Written out by value: a detached actor outlives what this program holds.
   const auto keeper =
@@ -277,42 +179,6 @@ Submitted submit(const SubmitOptions& options, const Cluster& cluster) {
     refuse_taken(name);
   }
   return await_place(name, keeper, cluster);
-}
-
-std::string where_log_is(const ListedJob& job) {
-  if (job.info->started <= 0) return "it has printed nothing";
-  return job.lost->with_node
-             ? "its log went with node " + job.node
-             : fmt::format("its log is on node {}, though the job's own process has ended",
-                           job.node);
-}
-
-std::vector<ListedJob> list_jobs(const Cluster& cluster, const std::optional<std::string>& only) {
-  const auto status = json::parse(cluster.status_json());
-  auto actors = actors_of_jobs(status);
-  auto jobs = lost_jobs(status, actors);
-  if (only) {  // no other is waited for
-    const auto is_other = [&only](const auto& job) { return job.first != *only; };
-    std::erase_if(jobs, is_other);
-    std::erase_if(actors.keepers, is_other);
-    std::erase_if(actors.hosts, is_other);
-  }
-  Questions questions;
-  for (const auto& [job, place] : actors.keepers) {
-    jobs[job] = {.name = job};
-    questions.ask<JobKeeper>(job, keeper_name(job));
-  }
-  for (const auto& [job, place] : actors.hosts) {
-    jobs[job] = {.name = job, .node = place.node, .reason = place.reason};
-    questions.ask<JobHost>(job, actor_name(job));
-  }
-  questions.answer(jobs);
-  std::vector<ListedJob> listed;
-  for (auto& [job, about] : jobs) listed.push_back(std::move(about));
-  std::ranges::stable_sort(listed, {}, [](const ListedJob& job) {
-    return job.info ? job.info->submitted : job.lost ? job.lost->at : 0;
-  });
-  return listed;
 }
 
 namespace {

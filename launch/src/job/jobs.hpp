@@ -50,10 +50,13 @@ struct ListedJob {
   std::optional<JobInfo> info = {};  ///< none: it was lost, or did not answer in time
   std::optional<LostJob> lost = {};  ///< with an info: it was over by then
   std::string reason = {};           ///< why it waits
+  bool is_silent = false;            ///< its actor is there, and did not answer for 10 s
 };
 /// Of a job that was over before its actor was gone, for people: "its log went with node w1".
 std::string where_log_is(const ListedJob& job);
-/// In the order in which they were submitted. `only`: of that name, which none or one has.
+/// In the order in which they were submitted. `only`: of that name, which none or one has. Waits for
+/// the answers of all at once, 10 s at most; then up to a second, twice, for the head to hear of the
+/// end of actors that have just gone.
 std::vector<ListedJob> list_jobs(const Cluster& cluster,
                                  const std::optional<std::string>& only = {});
 
@@ -73,7 +76,8 @@ JobInfo await_start(const std::string& job, const Cluster& cluster);
 /// Throws Refused where the job was lost. Waits a moment where it is not there any more, as the head
 /// may not know yet.
 void refuse_if_lost(const std::string& job, const Cluster& cluster);
-/// Throws Refused: there is no such job, or it was lost.
+/// Throws Refused: there is no such job, or it was lost. The message says where the name is that of an
+/// actor, or the number of a program.
 [[noreturn]] void refuse_missing(const std::string& job, const Cluster& cluster);
 
 }  // namespace troupe::launch

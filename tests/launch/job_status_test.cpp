@@ -1,0 +1,143 @@
+#include <csignal>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "job_support.hpp"
+
+using namespace troupe::test;
+using nlohmann::json;
+
+/// `troupe job status` of a job that is silent, or was lost a moment ago: a script that waits for 0
+/// must not take either for a job that runs.
+namespace {
+
+/// A process that stands still, until the end of its test.
+class Stopped {
+ public:
+  explicit Stopped(pid_t process) : process_(process) { REQUIRE(kill(process, SIGSTOP) == 0); }
+  ~Stopped() { kill(process_, SIGCONT); }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+
+ private:
+  pid_t process_;
+};
+
+pid_t process_of(const TestCluster& cluster, const std::string& actor) {
+  const auto found = actor_named(cluster, actor);
+  REQUIRE(!found.is_null());
+  return found.at("pid").get<pid_t>();
+}
+
+std::string node_of(const TestCluster& cluster, const std::string& actor) {
+  const auto found = actor_named(cluster, actor);
+  REQUIRE(!found.is_null());
+  return "w" + std::to_string(found.at("node").get<int>());
+}
+
+/// Jobs that hold all CPUs of a cluster of two nodes with one each, and one that waits.
+void submit_and_wait_for_place(const TestCluster& cluster) {
+  for (const auto* name : {"first", "second"})
+    job(cluster, {"submit", "--cpus", "1", "--name", name, "--", "sleep", "300"});
+  job(cluster, {"submit", "--cpus", "1", "--name", "third", "--", "true"});
+  REQUIRE(job(cluster, {"status", "third"}).exit_code == 0);
+  REQUIRE(state(cluster, "third") == "waits for its place");
+}
+
+/// The head may have heard of the end of the job's process, and not yet of that of its node.
+void check_lost(int exit_code, const std::string& told, const std::string& node) {
+  INFO(told);
+  CHECK(exit_code == 1);
+  CHECK_THAT(told, Catch::Contains(" lost with node " + node + " at 20") ||
+                       Catch::Contains(" lost at 20"));
+}
+
+/// Kills a node, and returns once its process of that number has ended, which the head may not know.
+void kill_node(TestCluster& cluster, const std::string& node, pid_t process) {
+  worker_named(cluster, node).signal(SIGKILL);
+  REQUIRE(eventually([process] { return kill(process, 0) != 0; }));
+}
+
+/// Kills the node while `troupe job status` waits for an answer from the job on it.
+void lose_node_of_asked(TestCluster& cluster, const std::string& name, const std::string& actor) {
+  const Stopped silent(process_of(cluster, actor));
+  const auto node = node_of(cluster, actor);
+  auto asking = start_job(cluster, {"status", name});
+  REQUIRE(eventually([&] {
+    const auto drivers = json::parse(cluster.status()).at("jobs");
+    return std::ranges::any_of(drivers,
+                               [](const json& one) { return one.at("name") == "troupe job"; });
+  }));
+  worker_named(cluster, node).signal(SIGKILL);
+  const auto status = asking.wait();
+  REQUIRE(status);
+  check_lost(WEXITSTATUS(*status), asking.output(), node);
+}
+
+}  // namespace
+
+TEST_CASE("the status of a silent job says so and ends with 1", "[launch][cluster]") {
+  const TestCluster cluster(2, 1);
+  submit_and_wait_for_place(cluster);
+  const Stopped running(process_of(cluster, "troupe-jobs/first"));
+  const Stopped waiting(process_of(cluster, "troupe-jobs-waiting/third"));
+  for (const auto* name : {"first", "third"}) {
+    const auto told = job(cluster, {"status", name});
+    INFO(told.output);
+    CHECK(told.exit_code == 1);
+    CHECK_THAT(told.output, Catch::Contains("does not answer"));
+  }
+  CHECK(job(cluster, {"status", "second"}).exit_code == 0);
+}
+
+TEST_CASE("the status of a job whose node was just killed is that of a lost one",
+          "[launch][cluster]") {
+  TestCluster cluster(2);
+  job(cluster, {"submit", "--name", "gone", "--", "sleep", "300"});
+  const auto node = node_of(cluster, "troupe-jobs/gone");
+  kill_node(cluster, node, process_of(cluster, "troupe-jobs/gone"));
+  const auto told = job(cluster, {"status", "gone"});
+  check_lost(told.exit_code, told.output, node);
+}
+
+TEST_CASE("the status of a waiting job whose node was just killed is that of a lost one",
+          "[launch][cluster]") {
+  TestCluster cluster(2, 1);
+  submit_and_wait_for_place(cluster);
+  const auto node = node_of(cluster, "troupe-jobs-waiting/third");
+  kill_node(cluster, node, process_of(cluster, "troupe-jobs-waiting/third"));
+  const auto told = job(cluster, {"status", "third"});
+  check_lost(told.exit_code, told.output, node);
+}
+
+TEST_CASE("the status of a job whose node is killed as it is asked is that of a lost one",
+          "[launch][cluster]") {
+  TestCluster cluster(2);
+  job(cluster, {"submit", "--name", "gone", "--", "sleep", "300"});
+  lose_node_of_asked(cluster, "gone", "troupe-jobs/gone");
+}
+
+TEST_CASE("the status of a waiting job whose node is killed as it is asked is that of a lost one",
+          "[launch][cluster]") {
+  TestCluster cluster(2, 1);
+  submit_and_wait_for_place(cluster);
+  lose_node_of_asked(cluster, "third", "troupe-jobs-waiting/third");
+}
+
+TEST_CASE("what is no job but has a log is refused with the command that shows it",
+          "[launch][cluster][refusal]") {
+  const TestCluster cluster(1);
+  job(cluster, {"submit", "--name", "long", "--", "sleep", "300"});
+  const auto program = json::parse(cluster.status()).at("jobs").at(0);
+  const auto number = program.at("job").dump();
+  for (const auto* what : {"status", "logs", "stop", "forget"}) {
+    const auto refused = job(cluster, {what, number});
+    INFO(what << ": " << refused.output);
+    CHECK(refused.exit_code == 1);
+    CHECK_THAT(refused.output, Catch::Contains("'" + number + "' is the number of the program " +
+                                               program.at("name").get<std::string>() +
+                                               ", and no job of `troupe job`: `troupe logs job " +
+                                               number + "` has"));
+  }
+}
