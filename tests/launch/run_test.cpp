@@ -249,6 +249,40 @@ TEST_CASE("what no rank can be is refused before anything starts", "[launch]") {
              Catch::Contains("a rank is to have 100000 CPUs, and this machine has"));
 }
 
+TEST_CASE("without a cluster an elastic gang is as large as may be, on one node", "[launch]") {
+  const auto sizes = [](std::vector<std::string> options) {
+    options.insert(options.end(),
+                   {"--", "sh", "-c", "echo $RANK of $WORLD_SIZE, $LOCAL_WORLD_SIZE here"});
+    const auto done = troupe_run(std::move(options));
+    CHECK(done.exit_code == 0);
+    CHECK_THAT(done.output, Catch::Contains(" on 1 node ended well"));
+    return done.output;
+  };
+  CHECK_THAT(sizes({"-n", "2:8"}), Catch::Contains("[7] 7 of 8, 8 here\n"));
+  CHECK_THAT(sizes({"-n", "2:8", "--cpus", "1"}), Catch::Contains("[7] 7 of 8, 8 here\n"));
+  CHECK_THAT(sizes({"--per-node", "3"}), Catch::Contains("[2] 2 of 3, 3 here\n"));
+  CHECK_THAT(sizes({"-n", "3", "--per-node", "3"}), Catch::Contains("[2] 2 of 3, 3 here\n"));
+  CHECK_THAT(sizes({"-n", "2:8", "--per-node", "3"}), Catch::Contains("[2] 2 of 3, 3 here\n"));
+}
+
+TEST_CASE("ranks that need other nodes are refused without a cluster, with what to give instead",
+          "[launch][refusal]") {
+  const auto refused = [](std::vector<std::string> options) {
+    options.insert(options.end(), {"--", "true"});
+    const auto done = troupe_run(std::move(options));
+    CHECK(done.exit_code == 125);
+    return done.output;
+  };
+  CHECK_THAT(refused({"-n", "4", "--per-node", "2"}),
+             Catch::Contains("4 ranks with 2 on each node (--per-node) need more than one node, "
+                             "and without a cluster this machine is the only one: give --per-node "
+                             "4, or --address of a cluster"));
+  CHECK_THAT(refused({"-n", "4:8", "--per-node", "3"}), Catch::Contains("give --per-node 6, or"));
+  CHECK_THAT(refused({"-n", "2:8", "--strategy", "strict-spread"}),
+             Catch::Contains("2 ranks on nodes of their own (--strategy strict-spread)"));
+  CHECK_THAT(refused({"-n", "2:8", "--gpus", "64"}), Catch::Contains("gpu 64"));
+}
+
 TEST_CASE("a reader that stands still does not hold up the end of a run", "[launch]") {
   const TemporaryFolder folder;
   // The reader waits, for 50 s at most, for the end of the run.

@@ -52,6 +52,32 @@ int ranks_on_this_machine(const launch::LaunchOptions& options) {
   return options.per_node > 0 && !options.size_given ? options.per_node : options.size.most;
 }
 
+/// This machine alone is one node.
+void refuse_other_nodes(const launch::LaunchOptions& options) {
+  const auto& size = options.size;
+  const auto refuse = [](const std::string& what, const std::string& instead) {
+    raise({.kind = Failure::Kind::Impossible,
+           .message = fmt::format("{}, and without a cluster this machine is the only one: {}, or "
+                                  "--address of a cluster with as many",
+                                  what, instead)});
+  };
+  if (size.every_gpu || !options.size_given) return;
+  const int each = std::max(1, options.per_node);
+  const int least = (size.least + each - 1) / each * each;
+  if (least > size.most) return;  // they cannot be dealt out at all
+  if (options.per_node > 0 && least > options.per_node) {
+    refuse(fmt::format("{} ranks with {} on each node (--per-node) need more than one node", least,
+                       options.per_node),
+           fmt::format("give --per-node {}", least));
+  }
+  if (options.strategy == Strategy::StrictSpread && size.least > 1 && options.per_node == 0) {
+    refuse(fmt::format("{} ranks on nodes of their own (--strategy strict-spread) need as many "
+                       "nodes",
+                       size.least),
+           "give another --strategy");
+  }
+}
+
 /// On this machine alone ranks are what was asked for, as with any launcher: its cores are shared
 /// out, and where there are more ranks than cores they take turns. But a rank's own CPUs are what its
 /// libraries make threads for: it cannot have more than there are.
@@ -63,6 +89,7 @@ void fit_to_this_machine(launch::LaunchOptions& options, InitOptions& init) {
                                   "smaller --cpus, or --address of a cluster with larger machines",
                                   options.cpus, cores)});
   }
+  refuse_other_nodes(options);
   const int ranks = ranks_on_this_machine(options);
   if (options.cpus < 0) options.cpus = launch::cpus_of_ranks_here(ranks, cores);
   init.cpus = std::max(cores, std::ceil(ranks * options.cpus));
