@@ -76,7 +76,7 @@ class ByteStream {
 
   /// The process at the other end of a unix socket; 0: not known here.
   int peer_pid() const;
-  const std::string& peer() const { return peer_; }  ///< "127.0.0.1:4711", "unix", for messages
+  const std::string& peer() const { return peer_; }  ///< peer_name() of socket/socket.hpp
   /// The address of this end; empty for unix.
   const std::string& local_host() const { return local_host_; }
   Socket::executor_type executor() { return socket_.get_executor(); }

@@ -112,7 +112,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t queued_bytes() const;
   Socket::executor_type executor() const;  ///< of its loop
   int descriptor() const;                  ///< of its socket, which stays the connection's
-  /// "127.0.0.1:4711", "unix", for messages.
+  /// peer_name() of socket/socket.hpp: "127.0.0.1:4711", "[fe80::1%eth0]:4711", "unix".
   const std::string& peer() const;
   /// The address of this end: where the peer can reach this machine; empty for unix.
   std::string local_host() const;

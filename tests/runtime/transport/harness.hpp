@@ -6,9 +6,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
@@ -93,6 +97,29 @@ inline std::pair<Socket, Socket> socket_pair(Loop& loop, bool tcp) {
   REQUIRE(::connect(fd.get(), address.get(), address.size) == 0);
   REQUIRE(loop.until([&] { return accepted != nullptr; }));
   return {adopted(loop.context, AF_INET, std::move(fd)), std::move(*accepted)};
+}
+
+/// Cuts or mends loopback in the network of the calling thread. Nobody is told of that by the other
+/// end.
+inline bool set_loopback(bool up) {
+  const OwnedFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::string("lo").copy(request.ifr_name, IFNAMSIZ - 1);
+  request.ifr_flags = static_cast<short>(up ? IFF_UP : 0);
+  return ::ioctl(fd.get(), SIOCSIFFLAGS, &request) == 0;
+}
+
+/// Runs the body on a thread with a network of its own, where loopback is all there is. -> what the
+/// body returns; true where no such network can be had.
+inline bool in_own_network(const std::function<bool()>& body) {
+  bool can = true, done = true;
+  std::thread thread([&] {
+    can = ::unshare(CLONE_NEWNET) == 0 && set_loopback(true);
+    if (can) done = body();
+  });
+  thread.join();
+  if (!can) WARN("skipped: network namespaces need root");
+  return done;
 }
 
 /// What one end has seen.

@@ -1,9 +1,14 @@
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
+// After <netinet/in.h>, whose types it takes then.
+#include <linux/ipv6.h>
 
 #include <troupe/errors.hpp>
 
+#include "eventually.hpp"
 #include "transport/harness.hpp"
+#include "transport/socket/dial.hpp"
 
 using namespace troupe;
 using namespace troupe::transport;
@@ -18,6 +23,39 @@ OwnedFd dial(std::uint16_t port) {
   const auto address = loopback(port);
   REQUIRE(::connect(fd.get(), address.get(), address.size) == 0);
   return fd;
+}
+
+/// The name of the peer that listens there, or why nobody could be reached.
+std::string peer_at(Loop& loop, const Endpoint& to) {
+  std::string answer;
+  const auto dial = std::make_shared<Dial>(
+      loop.context, to, "start it",
+      [&](Socket socket) { answer = peer_name(socket.native_handle()); },
+      [&](const DialFailure& failed) { answer = failed.why; });
+  dial->start();
+  loop.until([&] { return !answer.empty(); });
+  return answer;
+}
+
+constexpr auto kLinkLocal = "fe80::1%lo";
+
+/// Gives loopback that address, in the network of the calling thread.
+bool add_link_local_address() {
+  const OwnedFd fd(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  in6_ifreq request{};
+  request.ifr6_addr.s6_addr[0] = 0xfe;
+  request.ifr6_addr.s6_addr[1] = 0x80;
+  request.ifr6_addr.s6_addr[15] = 1;
+  request.ifr6_prefixlen = 64;
+  request.ifr6_ifindex = static_cast<int>(::if_nametoindex("lo"));
+  if (::ioctl(fd.get(), SIOCSIFADDR, &request) != 0) return false;
+  std::string error;
+  const auto address = look_up(kLinkLocal, 0, true, error).at(0);
+  // The kernel has it a moment later.
+  return troupe::test::eventually([&] {
+    const OwnedFd listening(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    return ::bind(listening.get(), address.get(), address.size) == 0;
+  });
 }
 
 }  // namespace
@@ -109,4 +147,29 @@ TEST_CASE("without free descriptors a listener waits instead of spinning, and th
   CHECK(accepted == 0);
   CHECK(turns < 50);
   CHECK(loop.until([&] { return accepted == 1; }));
+}
+
+TEST_CASE("a peer is reached again by its name, also one at a link-local address",
+          "[transport][listener]") {
+  std::string name, first, again;
+  bool has_address = true;
+  const auto ask = [&](const std::string& host) {
+    Loop loop;
+    const auto listener = Listener::tcp(loop.context, host, 0, [](Socket) {});
+    name = format_endpoint(host, listener->port());
+    first = peer_at(loop, {.host = host, .port = listener->port(), .unix_name = {}});
+    if (first == name) again = peer_at(loop, parse_endpoint(first));
+  };
+  SECTION("at a link-local one") {
+    const bool done = in_own_network([&] {
+      has_address = add_link_local_address();
+      if (has_address) ask(kLinkLocal);
+      return true;
+    });
+    REQUIRE(done);
+    if (!has_address) WARN("skipped: loopback takes no link-local address (IPv6 is off)");
+  }
+  SECTION("at one of IPv4") { ask("127.0.0.1"); }
+  CHECK(first == name);
+  CHECK(again == name);
 }

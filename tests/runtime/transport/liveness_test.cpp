@@ -1,16 +1,11 @@
 #include "transport/liveness.hpp"
 
 #include <cerrno>
-#include <functional>
 #include <string>
-#include <thread>
 
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 
 #include "guard.hpp"
 #include "transport/harness.hpp"
@@ -49,28 +44,6 @@ struct Pair {
     return fd;
   }
 };
-
-/// The network of a thread, where loopback is all there is, and can be cut. Nobody is told of that
-/// by the other end.
-bool set_loopback(bool up) {
-  const OwnedFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq request{};
-  std::string("lo").copy(request.ifr_name, IFNAMSIZ - 1);
-  request.ifr_flags = static_cast<short>(up ? IFF_UP : 0);
-  return ::ioctl(fd.get(), SIOCSIFFLAGS, &request) == 0;
-}
-
-/// In a network of its own. -> what the body says; true where no such network can be had.
-bool in_own_network(const std::function<bool()>& body) {
-  bool can = true, done = true;
-  std::thread thread([&] {
-    can = ::unshare(CLONE_NEWNET) == 0 && set_loopback(true);
-    if (can) done = body();
-  });
-  thread.join();
-  if (!can) WARN("skipped: network namespaces need root");
-  return done;
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/un.h>
@@ -31,6 +32,17 @@ int family_of(int fd) {
 }
 
 bool is_inet(int family) { return family == AF_INET || family == AF_INET6; }
+
+/// "%eth0" of an address that names a host only together with the interface that leads to it, as a
+/// link-local one (RFC 4007); else empty.
+std::string zone_of(const SocketAddress& address) {
+  if (address.family() != AF_INET6) return {};
+  const auto scope = as<sockaddr_in6>(address).sin6_scope_id;
+  if (scope == 0) return {};
+  std::array<char, IF_NAMESIZE> name{};
+  return ::if_indextoname(scope, name.data()) ? fmt::format("%{}", name.data())
+                                              : fmt::format("%{}", scope);
+}
 
 }  // namespace
 
@@ -76,7 +88,8 @@ bool is_loopback(const std::string& host) {
 std::string peer_name(int fd) {
   SocketAddress address;
   if (::getpeername(fd, address.get(), &address.size) != 0) return "a peer that has left";
-  return is_inet(address.family()) ? format_endpoint(host_of(address), port_of(address)) : "unix";
+  if (!is_inet(address.family())) return "unix";
+  return format_endpoint(host_of(address) + zone_of(address), port_of(address));
 }
 
 std::string local_address(int fd) {

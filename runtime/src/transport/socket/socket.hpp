@@ -25,14 +25,18 @@ struct SocketAddress {
 /// empty or over 107 bytes.
 SocketAddress unix_address(const std::string& name);
 
-std::string host_of(const SocketAddress& address);  ///< "127.0.0.1", "::1"; empty for unix
+/// "127.0.0.1", "::1"; empty for unix. Without the zone of a link-local address, which only this
+/// machine knows by that name.
+std::string host_of(const SocketAddress& address);
 std::uint16_t port_of(const SocketAddress& address);
 /// "127.0.0.1:80", "[::1]:80".
 std::string format_endpoint(const std::string& host, std::uint16_t port);
 
 bool is_loopback(const std::string& host);  ///< a number, or "localhost"
 
-std::string peer_name(int fd);      ///< "127.0.0.1:4711", "unix", for messages
+/// "127.0.0.1:4711", "[fe80::1%eth0]:4711", "unix": for messages, and for parse_endpoint, where the
+/// peer is one that was dialled over TCP and is to be dialled again.
+std::string peer_name(int fd);
 std::string local_address(int fd);  ///< host_of this end
 
 /// Non-blocking, closed on exec, without Nagle's delay, and with keep_alive.
