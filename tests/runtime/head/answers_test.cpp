@@ -75,3 +75,29 @@ TEST_CASE("an actor that is killed before it is placed is answered", "[head][ans
   CHECK(why.kind == Failure::Kind::ActorDied);
   CHECK_THAT(why.message, Catch::Contains("its type"));
 }
+
+TEST_CASE("a process runs if its node sends a heartbeat later, and not whatever else the node says",
+          "[head][answers]") {
+  OneCpu cluster;
+  cluster.node.starts = true;
+  cluster.driver.post([](wire::HeadRequest::Builder ask) { need_a_cpu(ask.initLease()); });
+  REQUIRE(cluster.scene.run_until([&] { return cluster.driver.granted.size() == 1; }));
+  const auto process = *cluster.node.started.begin();
+  cluster.driver.post([process](wire::HeadRequest::Builder ask) { ask.setFate(process); });
+  const auto beat = [&] {
+    cluster.node.say([](wire::Message::Builder message) { message.setHeartbeat(1); });
+  };
+  beat();
+  // The head waits for less than that until a report of the death must have come. What a node says
+  // later may have been kept in a broken line before, and so says nothing of the process.
+  const auto until = Clock::now() + 2s;
+  while (cluster.driver.fates.empty() && Clock::now() < until) {
+    cluster.node.say([](wire::Message::Builder message) { message.setOwnerWatch(9999); });
+    cluster.scene.run_until([&] { return !cluster.driver.fates.empty(); }, 50ms);
+  }
+  REQUIRE(cluster.driver.fates.empty());
+  beat();
+  REQUIRE(cluster.scene.run_until([&] { return !cluster.driver.fates.empty(); }));
+  CHECK(cluster.driver.fates[0].kind == Failure::Kind::Disconnected);
+  CHECK_THAT(cluster.driver.fates[0].message, Catch::Contains("its node says that it runs"));
+}

@@ -53,6 +53,7 @@ struct Peer {
   transport::ConnectionPtr connection;
   std::string shutdown, reply;
   std::optional<Failure> refused;
+  std::vector<Failure> fates;          ///< how processes ended, or what else is known of them
   std::uint64_t process = 0;           ///< of a driver, once it is registered
   std::vector<std::uint64_t> granted;  ///< leases, in the order of their grants
   std::vector<std::uint64_t> placed;   ///< actors and gangs
@@ -97,6 +98,7 @@ struct Peer {
   }
   void hear(wire::HeadNotice::Reader tell) {
     if (tell.isRefused()) refused = runtime::read_failure(tell.getRefused());
+    if (tell.isFate()) fates.push_back(runtime::read_failure(tell.getFate()));
     if (tell.isLease()) granted.push_back(tell.getLease().getLease());
     if (tell.isActor()) placed.push_back(tell.getActor().getActor());
     if (tell.isGang()) placed.push_back(tell.getGang().getGang());

@@ -63,6 +63,7 @@ struct ReturningNode {
   std::multiset<std::uint32_t> ended;  // nodes, as the head says
   std::string refused;
   bool resumed = false;
+  std::size_t echoes = 0;  // of its heartbeats
 
   explicit ReturningNode(ReturnScene& in) : scene(in) {
     store = transport::Listener::tcp(scene.loop, "127.0.0.1", 0, [this](transport::Socket socket) {
@@ -112,6 +113,7 @@ struct ReturningNode {
     line->send(message);
   }
   void hear(wire::Message::Reader message) {
+    if (message.isHeartbeat()) ++echoes;
     if (message.isNodeEnded()) ended.insert(message.getNodeEnded());
     if (!message.isNodeJoined()) return;
     const auto joined = message.getNodeJoined();
@@ -133,6 +135,14 @@ struct ReturningNode {
     const auto before = ended.count(9999);
     watch(9999);
     REQUIRE(scene.run_until([&] { return ended.count(9999) > before; }));
+  }
+  /// Sends a heartbeat, and waits for its echo.
+  void beat() {
+    const auto before = echoes;
+    transport::Outgoing message;
+    message.root().setHeartbeat(1);
+    line->send(message);
+    REQUIRE(scene.run_until([&] { return echoes > before; }));
   }
   void cut() const { line->connection()->close(); }
   void die() {
@@ -264,4 +274,45 @@ TEST_CASE("who is not the node that joined does not take its place", "[runtime][
   }
   node.number = number, node.incarnation = incarnation, node.secret = secret;
   node.reach_head();  // through the connection that it has had all the time
+}
+
+TEST_CASE("a node whose connections break again and again lives for as long as it sends heartbeats",
+          "[runtime][head][returns]") {
+  constexpr auto kSilence = 1s;
+  ReturnScene scene(kSilence);
+  ReturningNode node(scene);
+  const auto come_back = [&] {
+    node.callers.clear();
+    node.cut();
+    node.resume();
+  };
+  const auto long_enough = std::chrono::steady_clock::now() + 2 * kSilence;
+  while (node.refused.empty() && std::chrono::steady_clock::now() < long_enough) {
+    come_back();
+    if (node.resumed) node.beat();
+  }
+  REQUIRE(node.refused.empty());
+  const auto guard = std::chrono::steady_clock::now() + troupe::test::kGuard;
+  while (node.refused.empty() && std::chrono::steady_clock::now() < guard) come_back();
+  CHECK(scene.has_said("node 1 (node) is gone: no sign of life for 1000 ms"));
+}
+
+TEST_CASE("a head that is stopped does not wait for a node whose connection has broken",
+          "[runtime][head][returns][stop]") {
+  ReturnScene scene;
+  ReturningNode node(scene);
+  bool stopped = false;
+  const auto stop = [&] { scene.head->stop("the test is over", [&] { stopped = true; }); };
+  SECTION("before that") {
+    node.cut();
+    REQUIRE(scene.says("node 1 (node): its connection has broken"));
+    stop();
+  }
+  SECTION("after that") {
+    stop();
+    node.cut();
+  }
+  REQUIRE(scene.run_until([&] { return stopped; }));
+  // Else the head has waited as long as it has patience with its nodes.
+  CHECK(scene.has_said("node 1 (node) is gone: "));
 }
