@@ -1,8 +1,12 @@
 // What the connection between a node and its head may do while both live, and what it may not hide.
+#include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <catch2/catch.hpp>
 
 #include "guard.hpp"
@@ -22,6 +26,29 @@ struct FarNode {
       cluster.environment()};
 
   FarNode() { worker.wait_for_output("node 1 of the cluster"); }
+};
+
+/// This port of ::1. It refuses connections; from listen() on it takes them and says nothing.
+class SilentPort {
+ public:
+  explicit SilentPort(std::uint16_t port)
+      : socket_(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_addr = in6addr_loopback;
+    address.sin6_port = htons(port);
+    ok_ = ::bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~SilentPort() { ::close(socket_); }
+  SilentPort(const SilentPort&) = delete;
+
+  bool ok() const { return ok_; }
+  void listen() const { REQUIRE(::listen(socket_, 16) == 0); }
+  bool was_called() const { return ::accept(socket_, nullptr, nullptr) >= 0 || errno != EAGAIN; }
+
+ private:
+  int socket_;
+  bool ok_ = false;
 };
 
 /// How often it stands there.
@@ -100,4 +127,33 @@ TEST_CASE("a node that comes back too late is refused, and says why it ends",
   const auto status = scene.worker.wait();
   REQUIRE(status);
   CHECK(WEXITSTATUS(*status) == 1);
+}
+
+TEST_CASE("a node connects again where it has found its head, of the addresses that a name has",
+          "[cli][returns][network]") {
+  if (run({"unshare", "--mount", "true"}).exit_code != 0) {
+    WARN("skipped: mount namespaces need root");
+    return;
+  }
+  TestCluster cluster(0);
+  CutProxy proxy(cluster.address());
+  const SilentPort first(proxy.port());
+  if (!first.ok()) {
+    WARN("skipped: there is no ::1, or its port is taken");
+    return;
+  }
+  const auto names = cluster.folder() + "/hosts";
+  std::ofstream(names) << "::1 head.test\n127.0.0.1 head.test\n";
+  Child worker({"unshare", "--mount", "sh", "-c",
+                "mount --bind " + names + " /etc/hosts && exec \"$0\" \"$@\"", TROUPE_PROGRAM,
+                "worker", "--head", "head.test:" + std::to_string(proxy.port()), "--name", "far"},
+               cluster.environment());
+  worker.wait_for_output("node 1 of the cluster");
+  first.listen();
+  REQUIRE(proxy.cut() == 1);
+  cluster.head().wait_for_output("node 1 (far) has connected again");
+  CHECK_FALSE(first.was_called());
+  CHECK(run({TROUPE_PROGRAM, "stop"}, cluster.environment()).exit_code == 0);
+  CHECK(worker.wait());
+  CHECK(cluster.head().wait());
 }

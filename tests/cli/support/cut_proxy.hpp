@@ -23,6 +23,7 @@ class CutProxy {
   CutProxy& operator=(const CutProxy&) = delete;
 
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::uint16_t port() const { return port_; }
   /// Resets what is connected now at both ends. -> how many connections.
   int cut();
   /// As long as it is: resets who connects, and what is connected.

@@ -12,6 +12,7 @@
 
 #include "fake_head.hpp"
 #include "guard.hpp"
+#include "node/head_redial.hpp"
 #include "node/node.hpp"
 #include "test_program.hpp"
 #include "waiting.hpp"
@@ -197,6 +198,23 @@ TEST_CASE("a node that finds no way back to its head keeps its processes as long
                              "processes (--head-silence): "));
   CHECK(scene.stopped->second);
   CHECK(!test::runs(process));
+}
+
+TEST_CASE("a node ends whose head takes it back again and again and echoes no heartbeat",
+          "[node][returns][stop]") {
+  NodeWithHead scene;
+  // Longer than the pauses between two attempts: each connection is made within that time.
+  scene.options.head_silence = HeadRedial::kLongestPause + 1s;
+  scene.start();
+  scene.head.echoes = false;
+  scene.head.cut();
+  test::run_until(scene.loop, "the node to stop", [&, seen = std::size_t{0}]() mutable {
+    if (std::exchange(seen, scene.head.resumed) != scene.head.resumed) scene.head.cut();
+    return scene.stopped.has_value();
+  });
+  CHECK(scene.head.resumed > 1);
+  CHECK_THAT(scene.stopped->first, Catch::Contains("keeps its processes (--head-silence)"));
+  CHECK(scene.stopped->second);
 }
 
 }  // namespace troupe::node
