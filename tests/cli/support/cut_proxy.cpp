@@ -93,7 +93,8 @@ void CutProxy::accept() {
   pairs_.push_back({std::move(client), std::move(server)});
 }
 
-/// What is there. False: one of the two has ended.
+/// Passes on what has arrived from one of the pair's two ends to its other one. False: one of their
+/// two connections has ended.
 bool CutProxy::pass(const Pair& pair, bool forth) {
   const int from = (forth ? pair.client : pair.server).number;
   const int to = (forth ? pair.server : pair.client).number;

@@ -29,8 +29,8 @@ namespace troupe::transport {
 /// A line that keeps nothing, as each does until keep() is called, is its connection and no more:
 /// it cannot be resumed. What holds between the two ends of a line that keeps:
 ///
-///   1. What is delivered at one end is a prefix of what was sent at the other, in that order, and
-///      nothing is delivered twice, whatever connections lose.
+///   1. Each end delivers the messages of the other end in the order in which they were sent, each
+///      once, and none before all that were sent before it, whatever the connections lose.
 ///   2. Once a connection lives long enough, all that was sent is delivered.
 ///   3. A connection that has been replaced is not heard any more, neither its messages nor its end.
 ///   4. A message is kept until the other end has acknowledged it, and counts in queued_bytes()
@@ -74,8 +74,12 @@ class ResumableLine : public std::enable_shared_from_this<ResumableLine> {
   /// other end has had, from which it is resumable.
   void resume(ConnectionPtr connection, std::uint64_t arrived);
 
-  /// Sends what is queued, then closes. What the other end has not had by then is lost.
+  /// Ends the line in order: its connection still sends what it was handed, as long as the other
+  /// end takes it (Connection::finish). Messages that wait for another connection, or for room in
+  /// this one, are lost. on_broken is not called.
   void finish();
+  /// Ends the line now. Messages that the other end has not had may be lost. on_broken is not
+  /// called.
   void close();
 
   /// That the other end is not known to have had.
