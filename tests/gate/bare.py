@@ -50,6 +50,7 @@ def package_source():
 
 
 def make_system(root):
+    root.chmod(0o755)  # it is "/" there, through which every user goes
     release, site = package_source()
     subprocess.run(["debootstrap", "--variant=minbase", "--include=git,ca-certificates", release, root, site], check=True,
                    stdout=subprocess.DEVNULL)
