@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <torch/utils.h>
 
 #include "support/catch.hpp"
@@ -83,31 +84,72 @@ TEST_CASE("ranks with different buckets are refused, with the rank and the param
                 "\"layer1.weight in bucket 0\"");
 }
 
-TEST_CASE("ranks that average in other ways are refused, with the rank and the option",
+TEST_CASE("ranks with other options are refused, with the rank and the option",
           "[train][data_parallel][agreement]") {
+  using Type = MixedPrecision::Type;
   struct Other {
-    DataParallelOptions options;
-    const char* why;
+    int number;
+    const char *name, *there, *here;
+    ContextOptions options, on_rank_0 = {};
   };
-  const std::vector<Other> others{
-      {{.find_unused_parameters = true},
-       "on rank 1 option 0 is \"find_unused_parameters is true\", on rank 0 it is "
-       "\"find_unused_parameters is false\""},
-      {{.broadcast_buffers = false},
-       "on rank 1 option 1 is \"broadcast_buffers is false\", on rank 0 it is "
-       "\"broadcast_buffers is true\""},
-      {{.compression = GradientCompression::BFloat16},
-       "on rank 1 option 2 is \"compression is BFloat16\", on rank 0 it is "
-       "\"compression is None\""}};
-  const auto& other = others.at(GENERATE(0U, 1U, 2U));
+  const auto [number, name, there, here, options, on_rank_0] = GENERATE(
+      Other{0,
+            "find_unused_parameters",
+            "true",
+            "false",
+            {.data_parallel = {.find_unused_parameters = true}}},
+      Other{
+          1, "broadcast_buffers", "false", "true", {.data_parallel = {.broadcast_buffers = false}}},
+      Other{2,
+            "compression",
+            "BFloat16",
+            "None",
+            {.data_parallel = {.compression = GradientCompression::BFloat16}}},
+      Other{3, "zero.stage", "1", "0", {.zero = {.stage = 1}}},
+      Other{3, "zero.stage", "3", "0", {.zero = {.stage = 3}}},
+      Other{4, "zero.prefetch", "false", "true", {.zero = {.prefetch = false}}},
+      Other{5,
+            "zero.offload_optimizer",
+            "true",
+            "false",
+            {.zero = {.stage = 1, .offload_optimizer = true}},
+            {.zero = {.stage = 1}}},
+      Other{7,
+            "mixed_precision.type",
+            "BFloat16",
+            "Float",
+            {.mixed_precision = {.type = Type::BFloat16, .master_weights = true}}},
+      Other{10,
+            "scale_learning_rates",
+            "Linear",
+            "None",
+            {.scale_learning_rates = LearningRateScaling::Linear}});
   check_refused(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
     TestMember member(gang);
-    ContextOptions options;
-    if (gang.rank() == 1) options.data_parallel = other.options;
-    Context ctx(member, options);
+    Context ctx(member, gang.rank() == 1 ? options : on_rank_0);
     ctx.prepare(Net(kWidths));
   }),
-                other.why);
+                fmt::format("on rank 1 option {} is \"{} is {}\", on rank 0 it is \"{} is {}\"",
+                            number, name, there, name, here));
+}
+
+TEST_CASE("ranks whose parameters lie otherwise are refused, with the rank and the parameter",
+          "[train][data_parallel][agreement]") {
+  struct Square : torch::nn::Module {
+    explicit Square(bool turned) {
+      const auto values = torch::ones({3, 3});
+      weight = register_parameter("weight", turned ? values.t() : values);
+    }
+    torch::Tensor weight;
+  };
+  const int stage = GENERATE(0, 2, 3);
+  check_refused(ForkedGang::on_one_node(2).run([stage](GangContext& gang) {
+    TestMember member(gang);
+    Context ctx(member, {.zero = {.stage = stage}});
+    ctx.prepare(std::make_shared<Square>(gang.rank() == 1));
+  }),
+                "on rank 1 parameter 0 is \"weight [3, 3] Float with strides [1, 3]\", on rank 0 "
+                "it is \"weight [3, 3] Float\"");
 }
 
 TEST_CASE("a buffer whose conjugate is only noted on one rank has rank 0's values on all",

@@ -12,37 +12,73 @@
 #include <torch/nn/module.h>
 
 #include "collective/broadcast_text.hpp"
+#include "precision/scalar_type.hpp"
 
 namespace troupe::train {
 namespace {
 
 constexpr std::size_t kDifferenceBytes = 512;
 
+/// Gradients, and parts of what is cut, lie as their parameter does.
 std::string describe(const NamedTensor& of, bool is_parameter) {
-  std::ostringstream shape;
+  std::ostringstream shape, strides;
   shape << of.tensor.sizes();
-  return fmt::format("{} {} {}{}", of.name, shape.str(), c10::toString(of.tensor.scalar_type()),
-                     is_parameter && !of.tensor.requires_grad() ? " frozen" : "");
+  if (is_parameter && !of.tensor.is_contiguous())
+    strides << " with strides " << of.tensor.strides();
+  return fmt::format("{} {} {}{}{}", of.name, shape.str(), c10::toString(of.tensor.scalar_type()),
+                     strides.str(), is_parameter && !of.tensor.requires_grad() ? " frozen" : "");
 }
 
 const char* words_of(GradientCompression compression) {
   return compression == GradientCompression::BFloat16 ? "BFloat16" : "None";
 }
 
+const char* words_of(LearningRateScaling scaling) {
+  switch (scaling) {
+    case LearningRateScaling::Linear:
+      return "Linear";
+    case LearningRateScaling::SquareRoot:
+      return "SquareRoot";
+    default:
+      return "None";
+  }
+}
+
+std::string words_of(const LossScaleOptions& scale) {
+  return fmt::format("initial {}, window {}, hysteresis {}{}, smallest {}, fixed {}", scale.initial,
+                     scale.window, scale.hysteresis,
+                     scale.consecutive_hysteresis ? " (consecutive)" : "", scale.smallest,
+                     scale.fixed);
+}
+
+/// "NAME is VALUE", of those that decide which collectives there are, and what comes of a step.
+std::vector<std::string> options_in_words(const ContextOptions& options) {
+  const auto& [type, scale, masters] = options.mixed_precision;
+  return {fmt::format("find_unused_parameters is {}", options.data_parallel.find_unused_parameters),
+          fmt::format("broadcast_buffers is {}", options.data_parallel.broadcast_buffers),
+          fmt::format("compression is {}", words_of(options.data_parallel.compression)),
+          fmt::format("zero.stage is {}", options.zero.stage),
+          fmt::format("zero.prefetch is {}", options.zero.prefetch),
+          fmt::format("zero.offload_optimizer is {}", options.zero.offload_optimizer),
+          fmt::format("zero.offload_parameters is {}", options.zero.offload_parameters),
+          fmt::format("mixed_precision.type is {}", c10::toString(scalar_type_of(type))),
+          fmt::format("mixed_precision.master_weights is {}", masters),
+          fmt::format("mixed_precision.loss_scale is {}", words_of(scale)),
+          fmt::format("scale_learning_rates is {}", words_of(options.scale_learning_rates))};
+}
+
 /// One line for each thing to compare: what it is one of, a tab, and what it is.
-std::string describe(const ModelLayout& model, const DataParallelOptions& options) {
+std::string describe(const ModelLayout& model, const ContextOptions& options) {
   std::string text;
   for (const auto& parameter : model.parameters)
     text += "parameter\t" + describe(parameter, true) + "\n";
   for (const auto& buffer : model.buffers) text += "buffer\t" + describe(buffer, false) + "\n";
-  const auto buckets = assign_buckets(model.trained, options);
+  const auto buckets = assign_buckets(model.trained, options.data_parallel);
   for (std::size_t i = 0; i < buckets.size(); ++i)
     text += fmt::format("gradient\t{} in bucket {}\n", model.trained[buckets.size() - 1 - i].name,
                         buckets[i]);
-  return text +
-         fmt::format("option\tfind_unused_parameters is {}\n", options.find_unused_parameters) +
-         fmt::format("option\tbroadcast_buffers is {}\n", options.broadcast_buffers) +
-         fmt::format("option\tcompression is {}\n", words_of(options.compression));
+  for (const auto& option : options_in_words(options)) text += "option\t" + option + "\n";
+  return text;
 }
 
 using Lines = std::vector<std::string>;
@@ -75,7 +111,7 @@ std::string first_difference(const std::string& theirs, const std::string& mine,
 }
 
 std::string first_difference(const std::string& theirs, const std::string& mine) {
-  for (const auto* kind : {"type", "parameter", "buffer", "gradient", "option"}) {
+  for (const auto* kind : {"option", "type", "parameter", "buffer", "gradient"}) {
     if (auto difference = first_difference(theirs, mine, kind); !difference.empty())
       return difference;
   }
@@ -148,7 +184,7 @@ ModelLayout layout_of(const torch::nn::Module& module) {
 }
 
 void check_models_agree(Communicator& communicator, const ModelLayout& model,
-                        const DataParallelOptions& options, c10::Device device) {
+                        const ContextOptions& options, c10::Device device) {
   if (communicator.size() == 1) return;
   check_same(communicator, "models", describe(model, options), device);
 }
@@ -159,12 +195,8 @@ void check_optimizers_agree(Communicator& communicator, const std::string& type,
   if (communicator.size() == 1) return;
   auto text = fmt::format("type\t{}\n", type);
   for (std::size_t group = 0; group < groups.size(); ++group) {
-    for (const auto& parameter : groups[group]) {
-      std::ostringstream strides;
-      strides << parameter.tensor.strides();
-      text += fmt::format("parameter\t{} with strides {} in group {}\n", describe(parameter, true),
-                          strides.str(), group);
-    }
+    for (const auto& parameter : groups[group])
+      text += fmt::format("parameter\t{} in group {}\n", describe(parameter, true), group);
   }
   check_same(communicator, "optimizers", text, device);
 }

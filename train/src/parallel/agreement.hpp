@@ -6,7 +6,7 @@
 #include <c10/core/Device.h>
 
 #include <troupe/train/communicator.hpp>
-#include <troupe/train/data_parallel.hpp>
+#include <troupe/train/context_options.hpp>
 
 #include "parallel/buckets.hpp"
 
@@ -30,10 +30,10 @@ struct ModelLayout {
 ModelLayout layout_of(const torch::nn::Module& module);
 
 /// Throws std::invalid_argument on every rank, naming the first rank that differs from rank 0 and
-/// the first parameter, buffer or gradient in which it does: in name, shape, type, number, whether
-/// it wants a gradient, and its bucket.
+/// the first option, parameter, buffer or gradient in which it does: in name, shape, strides, type,
+/// number, whether it wants a gradient, and its bucket.
 void check_models_agree(Communicator& communicator, const ModelLayout& model,
-                        const DataParallelOptions& options, c10::Device device);
+                        const ContextOptions& options, c10::Device device);
 
 /// The same for the parameters of an optimizer, group by group, and its type.
 void check_optimizers_agree(Communicator& communicator, const std::string& type,

@@ -92,7 +92,7 @@ void PreparedModels::warn_of_one_rank() {
 void PreparedModels::make_alike(torch::nn::Module& module) {
   const auto model = layout_of(module);
   auto& comm = communicators_.device();
-  check_models_agree(comm, model, here_.options.data_parallel, here_.device);
+  check_models_agree(comm, model, here_.options, here_.device);
   broadcast_tensors(comm, model.parameters, here_.device, 0);
   ModelBuffers(model.buffers, here_.device).broadcast(comm, 0);
   if (masters_) masters_->narrow(module);

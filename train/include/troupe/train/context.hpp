@@ -84,13 +84,14 @@ class Context {
   /// before backward() returns. The model keeps its type and its parameter names;
   /// MixedPrecision::master_weights changes parameters of float32 to a smaller type. Throws
   /// std::invalid_argument, naming the first difference, if the ranks' models differ in parameters,
-  /// frozen parameters, buffers, or the buckets of gradients. Several models may take part in one
-  /// backward, the same ones on every rank: prepare all of them before the first backward. A model
-  /// that was changed (parameters unfrozen, another type) is prepared again after zero_grad(); it
-  /// keeps its place in checkpoints, and nothing is loaded. Until then backward() throws
-  /// std::logic_error, naming the first parameter whose gradient would not be averaged. A gradient
-  /// that is undefined counts as zero. Buffers (running means), of a model with trained
-  /// parameters, are rank 0's again after each backward that averages, unless
+  /// their strides, frozen parameters, buffers, or the buckets of gradients, or if their contexts
+  /// differ in DataParallelOptions, ZeroOptions, MixedPrecision or scale_learning_rates. Several
+  /// models may take part in one backward, the same ones on every rank: prepare all of them before
+  /// the first backward. A model that was changed (parameters unfrozen, another type) is prepared
+  /// again after zero_grad(); it keeps its place in checkpoints, and nothing is loaded. Until then
+  /// backward() throws std::logic_error, naming the first parameter whose gradient would not be
+  /// averaged. A gradient that is undefined counts as zero. Buffers (running means), of a model
+  /// with trained parameters, are rank 0's again after each backward that averages, unless
   /// DataParallelOptions::broadcast_buffers says otherwise.
   template <class M>
   requires(!detail::OptimizerLike<M>) M prepare(M model) {
@@ -110,7 +111,7 @@ class Context {
   /// step() is a collective. Throws std::invalid_argument for an optimizer that is not Adam, AdamW
   /// or SGD, that has a parameter twice, or one that no prepared model has, with stages 2 and 3 one
   /// that has some of a model's trained parameters and not all, and if the ranks' optimizers
-  /// differ, also in the strides of a parameter, naming the first difference.
+  /// differ, naming the first difference.
   template <detail::OptimizerLike O>
   PreparedOptimizer<O> prepare(O optimizer) {
     static_assert(!std::is_base_of_v<detail::AnyPreparedOptimizer, O>,
