@@ -98,6 +98,42 @@ TEST_CASE("BOHB's model learns from the first rung before a second has enough va
   CHECK(median(distances) < 0.1);
 }
 
+TEST_CASE("BOHB's model takes reports of a metric that comes now and then for the rung before them",
+          "[tune][bohb]") {
+  const auto searcher = made({.random = 0}, {{"x", uniform(0, 1)}});
+  // No two trials report at the same t: the first rung is passed at 3 to 62, and every second trial
+  // reports once more, much later.
+  for (TrialId trial = 0; trial < 60; ++trial) {
+    const double x = (static_cast<double>(trial) + 0.5) / 60;
+    searcher->give(trial, {{"x", x}});
+    const auto t = static_cast<std::int64_t>(3 + trial);
+    searcher->on_report(trial, t, square(x - 0.1));
+    if (trial % 2 == 0) searcher->on_report(trial, 100 + t, square(x - 0.9));
+  }
+  const auto again = made({.random = 0}, {{"x", uniform(0, 1)}});
+  again->load(searcher->save());
+  std::vector<double> distances;
+  for (TrialId trial = 60; trial < 100; ++trial) {
+    const auto suggestion = suggested(*searcher, trial);
+    CHECK(suggested(*again, trial) == suggestion);
+    distances.push_back(std::abs(x_of(suggestion) - 0.9));
+  }
+  CHECK(median(distances) < 0.2);  // at random 0.4
+}
+
+TEST_CASE("a trial counts once in BOHB's model, with its first report at the rung or behind it",
+          "[tune][bohb]") {
+  const auto searcher = made({.random = 0}, {{"x", uniform(0, 1)}});
+  // Two trials at any t come to no model of 2 (1 + 1) values, however often they report.
+  for (TrialId trial = 0; trial < 2; ++trial) {
+    suggested(*searcher, trial);
+    for (std::int64_t t = 1; t < 50; ++t) searcher->on_report(trial, t, 0.5);
+  }
+  RandomSearcher random({{"x", uniform(0, 1)}}, 5, 1000);
+  for (TrialId trial = 2; trial < 10; ++trial)
+    CHECK(suggested(*searcher, trial) == suggested(random, trial));
+}
+
 TEST_CASE("a third of the trials of BOHB's model is drawn at random", "[tune][bohb]") {
   const auto searcher = made({}, {{"x", uniform(0, 1)}});
   RandomSearcher random({{"x", uniform(0, 1)}}, 5, 1000);

@@ -4,6 +4,8 @@
 #include <limits>
 #include <map>
 #include <stdexcept>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -51,12 +53,14 @@ class BohbSearch final : public Searcher {
     double score = 0;
     std::vector<double> point = {};
   };
-  using Rungs = std::map<std::int64_t, std::vector<Value>>;
+  using Reports = std::map<std::int64_t, std::vector<Value>>;  // by t, each in the order of arrival
 
   std::size_t least() const { return axes_.size() + 1; }
   std::size_t good_of(std::size_t n) const;
   void enter(std::int64_t t, Value value);
-  std::vector<double> modelled(const std::vector<Value>& rung, Random& random) const;
+  std::int64_t highest_rung() const;
+  std::vector<Value> values_of_model() const;
+  std::vector<double> modelled(Random& random) const;
   Json identity() const;
 
   BohbModelOptions options_;
@@ -64,24 +68,60 @@ class BohbSearch final : public Searcher {
   Axes axes_;
   RandomSearcher random_;
   std::map<TrialId, std::vector<double>> running_ = {};
-  Rungs rungs_ = {};  // the model's, if there is one, is the lowest of them
+  std::int64_t model_t_ = 0;  // the model's rung; 0: there is no model yet
+  Reports reports_ = {};      // from the model's rung on
+  // Of the trials that have such reports: the last of each, and how many have their last one where.
+  std::map<TrialId, std::int64_t> last_ = {};
+  std::map<std::int64_t, std::size_t> ends_ = {};
 };
 
 std::size_t BohbSearch::good_of(std::size_t n) const {
   return std::max(least(), static_cast<std::size_t>(options_.good * static_cast<double>(n)));
 }
 
-/// Rungs below one with enough values are not needed any more.
+/// Reports below the model's rung are not needed any more.
 void BohbSearch::enter(std::int64_t t, Value value) {
-  if (!rungs_.empty() && t < rungs_.begin()->first && rungs_.begin()->second.size() >= 2 * least())
-    return;
-  auto& rung = rungs_[t];
-  rung.push_back(std::move(value));
-  if (rung.size() >= 2 * least()) rungs_.erase(rungs_.begin(), rungs_.find(t));
+  if (t < model_t_) return;
+  const auto [last, is_first] = last_.emplace(value.trial, t);
+  if (!is_first) {
+    const auto end = ends_.find(last->second);
+    if (--end->second == 0) ends_.erase(end);
+    last->second = std::max(last->second, t);
+  }
+  ++ends_[last->second];
+  reports_[t].push_back(std::move(value));
+  const auto rung = highest_rung();
+  if (rung == model_t_) return;
+  model_t_ = rung;
+  reports_.erase(reports_.begin(), reports_.lower_bound(model_t_));
+  ends_.erase(ends_.begin(), ends_.lower_bound(model_t_));
+  std::erase_if(last_, [this](const auto& each) { return each.second < model_t_; });
 }
 
-std::vector<double> BohbSearch::modelled(const std::vector<Value>& rung, Random& random) const {
-  auto ranked = rung;
+/// The highest one that enough trials have come to; 0: there is none.
+std::int64_t BohbSearch::highest_rung() const {
+  std::size_t trials = 0;
+  for (auto end = ends_.rbegin(); end != ends_.rend(); ++end) {
+    trials += end->second;
+    if (trials >= 2 * least()) return end->first;
+  }
+  return 0;
+}
+
+/// The first report of each trial that has come to the model's rung, there or behind it.
+std::vector<BohbSearch::Value> BohbSearch::values_of_model() const {
+  std::vector<Value> values;
+  std::unordered_set<TrialId> had;
+  for (const auto& [t, reports] : reports_) {
+    if (had.size() == last_.size()) break;
+    for (const auto& report : reports)
+      if (had.insert(report.trial).second) values.push_back(report);
+  }
+  return values;
+}
+
+std::vector<double> BohbSearch::modelled(Random& random) const {
+  auto ranked = values_of_model();
   std::ranges::stable_sort(ranked, std::greater<>(), &Value::score);
   const auto n = ranked.size(), good = good_of(n);
   const auto bad =
@@ -106,13 +146,12 @@ Suggestion BohbSearch::suggest(TrialId trial) {
   if (trial >= setup_.trials) return NoMore{};
   Random random(setup_.seed, trial, "bohb_model/candidates");
   const bool is_random = random.unit() < options_.random;
-  const bool has_model = !rungs_.empty() && rungs_.begin()->second.size() >= 2 * least();
-  if (is_random || !has_model || axes_.size() == 0) {
+  if (is_random || model_t_ == 0 || axes_.size() == 0) {
     auto configuration = std::get<Configuration>(random_.suggest(trial));
     running_[trial] = axes_.point(configuration);
     return configuration;
   }
-  auto point = modelled(rungs_.begin()->second, random);
+  auto point = modelled(random);
   auto configuration = axes_.configuration(point, setup_.seed, trial);
   running_[trial] = std::move(point);
   return configuration;
@@ -147,7 +186,7 @@ std::string BohbSearch::save() const {
   auto& running = json["running"] = Json::array();
   for (const auto& [trial, point] : running_) running.push_back(Json::array({trial, point}));
   auto& rungs = json["rungs"] = Json::array();
-  for (const auto& [t, values] : rungs_) {
+  for (const auto& [t, values] : reports_) {
     auto saved = Json::array();
     for (const auto& [trial, score, point] : values)
       saved.push_back(Json::array({trial, to_json(score), point}));
@@ -167,15 +206,20 @@ void BohbSearch::load(std::string_view saved) {
     std::map<TrialId, std::vector<double>> running;
     for (const auto& each : json.at("running"))
       running[each.at(0).get<TrialId>()] = point_from(each.at(1));
-    Rungs rungs;
+    std::vector<std::pair<std::int64_t, Value>> reports;
     for (const auto& rung : json.at("rungs")) {
-      auto& values = rungs[rung.at("t").get<std::int64_t>()];
-      for (const auto& each : rung.at("values"))
-        values.push_back(
-            {each.at(0).get<TrialId>(), number_from(each.at(1)), point_from(each.at(2))});
+      for (const auto& each : rung.at("values")) {
+        reports.emplace_back(
+            rung.at("t").get<std::int64_t>(),
+            Value{each.at(0).get<TrialId>(), number_from(each.at(1)), point_from(each.at(2))});
+      }
     }
     running_ = std::move(running);
-    rungs_ = std::move(rungs);
+    model_t_ = 0;
+    reports_.clear();
+    last_.clear();
+    ends_.clear();
+    for (auto& [t, value] : reports) enter(t, std::move(value));
   });
 }
 

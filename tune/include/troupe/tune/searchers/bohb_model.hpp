@@ -19,9 +19,10 @@ struct BohbModelOptions {
 /// asha({...})`. It learns from reports while trials run, and from the rung that the best-trained
 /// trials have reached, so that it needs no trial that is over.
 ///
-///   1 Rungs    are the numbers t of a trial's reports: every value that was reported as a trial's t-th belongs to rung
-///              t. The model is that of the highest t with 2(d+1) values or more, d the fields with more than one value
-///              (of a choice too). Until there is one, trials are drawn as RandomSearcher draws them.
+///   1 Rungs    are the numbers t of the trials' reports. A trial's value at rung t is its report there, or the first one
+///              behind it, where the metric comes only now and then. The model is that of the highest t with 2(d+1) values
+///              or more, d the fields with more than one value (of a choice too). Until there is one, trials are drawn as
+///              RandomSearcher draws them.
 ///   2 Good     of the n values of the rung are the best max(d + 1, good * n), bad are the next max(d + 1, (1 - good) * n).
 ///              What is not finite is the worst, and a trial that fails is the worst at the report after its last.
 ///   3 Density  of either: a Gaussian kernel for each value, and for a choice that of Aitchison and Aitken (1976), with
@@ -33,7 +34,8 @@ struct BohbModelOptions {
 ///   5 Random   is a part of the trials at any time, so that the search finds every optimum in the end.
 ///
 /// A function of (options, setup, order of the calls). Cost of a suggestion: O(candidates n d); of a
-/// report: constant. Memory: the values of the model's rung and of the rungs above it.
+/// report: O(d), but where the model goes to another rung. Memory: the reports at the model's rung
+/// and behind it.
 ///
 /// Throws std::invalid_argument, naming the values, for options that are not as said above. The
 /// factory throws it where `.trials` is 0.
