@@ -34,14 +34,22 @@ void reports(tune::Context& ctx, const Config& config) {
   if (trial == "2" && config.gets_room) test::make_room(config.disk);
 }
 
-auto sweep(const test::SmallDisk& disk, bool gets_room) {
+auto sweep(const test::SmallDisk& disk, bool gets_room, bool resume = false) {
   return tune::run<reports>({.space = {{"x", tune::uniform(0, 1)}},
                              .trials = 4,
                              .metric = "score",
                              .storage = disk.path() / "results",
+                             .resume = resume,
                              .config = {.disk = disk.path().string(), .gets_room = gets_room},
                              .show = tune::Show::None,
                              .in_process = true});
+}
+
+int whole_reports_in(const std::filesystem::path& run) {
+  std::ifstream lines(run / "reports.jsonl");
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) count += line.ends_with('}') ? 1 : 0;
+  return count;
 }
 
 }  // namespace
@@ -60,10 +68,7 @@ TEST_CASE("a sweep goes on while the disk is full, says so once, and loses nothi
   CHECK(text.find("No space left on device. The search goes on", at) != std::string::npos);
   CHECK(text.find("note: cannot write ", at + 1) == std::string::npos);
   CHECK(text.find("what the disk had no room for is written now") != std::string::npos);
-  std::ifstream lines(results.folder() / "reports.jsonl");
-  int count = 0;
-  for (std::string line; std::getline(lines, line);) count += line.ends_with('}') ? 1 : 0;
-  CHECK(count == 800);
+  CHECK(whole_reports_in(results.folder()) == 800);
   CHECK(std::filesystem::exists(results.folder() / "summary.json"));
 }
 
@@ -78,6 +83,21 @@ TEST_CASE("a sweep whose disk stays full returns its results, and says what is n
   CHECK(results.summary().find(
             "note: the files are not whole; the results that this program has are") !=
         std::string::npos);
+}
+
+TEST_CASE("a sweep whose disk stayed full is gone on with once there is room", "[tune][files]") {
+  const tune::TemporaryFolder folder;
+  const test::SmallDisk disk(folder.path(), 1024);
+  if (!disk.is_there()) return;
+  const auto before = sweep(disk, false);
+  REQUIRE(whole_reports_in(before.folder()) < 800);
+  test::make_room(disk.path());
+  const auto results = sweep(disk, true, true);
+  CHECK(results.folder() == before.folder());
+  REQUIRE(results.trials().size() == 4);
+  for (const auto& trial : results.trials()) CHECK(trial.trial.t == 200);
+  CHECK(whole_reports_in(results.folder()) == 800);
+  CHECK(results.best().config.x == before.best().config.x);
 }
 
 }  // namespace full_disk_test

@@ -81,7 +81,7 @@ struct Shape {
 
 /// The elements of that name, in their order.
 inline std::vector<Shape> shapes_in(const std::string& section, const std::string& element) {
-  const std::regex tag("<" + element + "([ >][^>]*>|>)(<title>)?([^<]*)");
+  const std::regex tag("<" + element + "( [^>]*)?>(<title>)?([^<]*)");
   const std::regex attribute("([a-z0-9-]+)=\"([^\"]*)\"");
   std::vector<Shape> shapes;
   for (std::sregex_iterator at(section.begin(), section.end(), tag), end; at != end; ++at) {
