@@ -1,6 +1,7 @@
 // What a real browser draws of the fields of trials, of axes and of single values.
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -30,6 +31,7 @@ struct Config {
   double decay = 0.1;
   double warmup = 0;
   int steps = 2;
+  std::int64_t id = 0;
 };
 
 void train(tune::Context& ctx, const Config& config) {
@@ -178,6 +180,21 @@ TEST_CASE("a browser writes round texts at axes, each of them once", "[tune][rep
   const auto history = texts_in(section_of(page, "history"), "text");
   CHECK(history.size() > 8);
   CHECK(std::set(history.begin(), history.end()).size() == history.size());
+}
+
+TEST_CASE("a browser writes integers beyond 2^53 digit by digit", "[tune][report][browser]") {
+  if (!has_browser()) return;
+  constexpr std::int64_t kFar = std::int64_t{1} << 60;
+  const auto page = drawn({{"id", tune::grid({kFar + 1, kFar + 2, kFar + 3})}}, 0);
+  const auto cells = texts_in(section_of(page, "trials"), "td");
+  const auto dots = shapes_in(section_of(page, "history"), "circle", "dot");
+  REQUIRE(dots.size() == 3);
+  for (const auto id : {kFar + 1, kFar + 2, kFar + 3}) {
+    CHECK(has(cells, std::to_string(id)));
+    CHECK(std::ranges::count_if(dots, [&](const auto& dot) {
+            return dot.hint.ends_with("id=" + std::to_string(id));
+          }) == 1);
+  }
 }
 
 TEST_CASE("a browser draws a field of one value in the middle", "[tune][report][browser]") {

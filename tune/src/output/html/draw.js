@@ -153,11 +153,15 @@ function axes(svg, width, height, xs, ys, names, logs = [false, false], isWhole 
 // A field whose condition does not hold is not in the trial's configuration.
 function has(trial, field) { return field.name in trial.config; }
 
+// A field's value for a reader, of a trial or a part of a schedule: an integer that no number of a
+// browser holds comes as a text, too.
+function told(holder, name) { return name in holder.digits ? holder.digits[name] : holder.config[name]; }
+
 // Whether it may be the best one.
 function isCandidate(trial) { return trial.best !== null && trial.status !== "errored"; }
 
 function about(trial) {
-  const config = data.fields.filter((field) => has(trial, field)).map((field) => `${field.name}=${short(trial.config[field.name])}`).join(", ");
+  const config = data.fields.filter((field) => has(trial, field)).map((field) => `${field.name}=${short(told(trial, field.name))}`).join(", ");
   return `trial ${trial.id}, ${trial.status}: ${data.metric} ${short(trial.best)} at t=${trial.best_t}; ${config}`;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -64,11 +65,25 @@ Json values_json(const Trial& trial) {
   return values;
 }
 
+/// The values of a configuration that a browser's numbers, which are doubles, do not hold.
+Json digits_json(const Json& config) {
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;
+  Json digits = Json::object();
+  for (const auto& [name, value] : config.items()) {
+    const bool is_held =
+        !value.is_number_integer() || (value <= Json(kExact) && value >= Json(-kExact));
+    if (!is_held) digits[name] = value.dump();
+  }
+  return digits;
+}
+
 Json trial_json(const Trial& trial, const RunRecord& record, std::size_t most_points,
                 bool is_abandoned) {
+  const auto config = to_json(config_of_best(trial));
   return {{"id", trial.id},
           {"status", status_text(trial, is_abandoned)},
-          {"config", to_json(config_of_best(trial))},
+          {"config", config},
+          {"digits", digits_json(config)},
           {"best", number(trial.best)},
           {"best_t", trial.best_t},
           {"best_at", record.best_at(trial.id).count()},
@@ -197,6 +212,7 @@ Json report_data(const Experiment& experiment, const SearchSpace& space, const R
     json["trials"].push_back(trial_json(trial, record, most_points, is_abandoned));
   if (best == nullptr || best->takeovers.empty()) return json;
   json["schedule"] = to_json(schedule_to_best(trials, best->id));
+  for (auto& part : json["schedule"]) part["digits"] = digits_json(part.at("config"));
   return json;
 }
 

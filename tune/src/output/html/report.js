@@ -324,7 +324,7 @@ function drawPopulation() {
   for (const [text, at] of x.labels) label(svg, at, height - 8, `t=${text}`);
   if (data.schedule.length > 0)
     table(parent, ["after t", "trial", "configuration on the way to the best value"],
-      data.schedule.map((part) => [part.after_t, part.trial, Object.entries(part.config).map(([name, value]) => `${name}=${short(value)}`).join(", ")]));
+      data.schedule.map((part) => [part.after_t, part.trial, Object.keys(part.config).map((name) => `${name}=${short(told(part, name))}`).join(", ")]));
 }
 
 function drawTrials() {
@@ -333,7 +333,7 @@ function drawTrials() {
   const value = (trial) => (isCandidate(trial) ? trial.best : worst);
   const trials = [...data.trials].sort((a, b) => (minimise ? value(a) - value(b) : value(b) - value(a)) || a.id - b.id).slice(0, 200);
   table(parent, ["trial", "status", "t", "best", "at t", ...data.fields.map((field) => field.name), "why"],
-    trials.map((trial) => [trial.id, trial.status, trial.t, trial.best, trial.best_t, ...data.fields.map((field) => (has(trial, field) ? trial.config[field.name] : "-")), trial.error || trial.reason]));
+    trials.map((trial) => [trial.id, trial.status, trial.t, trial.best, trial.best_t, ...data.fields.map((field) => (has(trial, field) ? told(trial, field.name) : "-")), trial.error || trial.reason]));
 }
 
 completeFields();
