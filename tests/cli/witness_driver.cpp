@@ -3,6 +3,7 @@
 // with 1 where it was not.
 //
 //   test_witness_driver tasks COUNT KILLERS RETRIES SEED FILE [soon]
+//   test_witness_driver actors COUNT            each of them ends its process in one of 64 calls
 //   test_witness_driver first_start FILE        the first worker process that starts ends before troupe::init
 //   test_witness_driver cancel FILE             a task is cancelled while it waits for its argument
 #include <algorithm>
@@ -47,7 +48,9 @@ std::string work(const std::string& file, int number, int way) {
   append(file, number);
   if (way == static_cast<int>(Way::DiesAtOnce)) ::raise(SIGKILL);
   if (way == static_cast<int>(Way::DiesSoon)) kill_soon();
-  return std::string(way == static_cast<int>(Way::LargeResult) ? 150'000 : 8, 'x');
+  // Through a socket, and in the object store.
+  const std::size_t large = number % 2 == 0 ? 20'000 : 150'000;
+  return std::string(way == static_cast<int>(Way::LargeResult) ? large : 8, 'x');
 }
 
 /// Neither more runs than tries, nor a failure of what had tries left.
@@ -127,6 +130,40 @@ int tasks(int count, int killers, int retries, unsigned seed, const std::string&
              : 1;
 }
 
+struct Mortal {
+  int work(int number, int last) {
+    if (number == last) ::raise(SIGKILL);
+    return number;
+  }
+};
+
+/// The calls that an actor has finished are answered, and the one in which it ends and those behind
+/// it are not.
+int actors(int count) {
+  constexpr int kCalls = 64;
+  int wrong = 0;
+  for (int each = 0; each < count; ++each) {
+    const int last = each * 7 % kCalls;
+    const auto actor = troupe::spawn<Mortal>();
+    std::vector<troupe::Ref<int>> refs;
+    for (int i = 0; i < kCalls; ++i) refs.push_back(actor.call<&Mortal::work>(i, last));
+    for (int i = 0; i < kCalls; ++i) {
+      bool is_answered = true;
+      try {
+        refs[static_cast<std::size_t>(i)].get(troupe::test::kGuard);
+      } catch (const troupe::ProcessDied&) {
+        is_answered = false;
+      }
+      if (is_answered == (i < last)) continue;
+      ++wrong;
+      std::cout << "call " << i << " of an actor that ended in call " << last << ": "
+                << (is_answered ? "answered" : "not answered") << '\n';
+    }
+  }
+  std::cout << count << " actors, wrong: " << wrong << std::endl;
+  return wrong == 0 ? 0 : 1;
+}
+
 int twice(int x) { return 2 * x; }
 
 int first_start() {
@@ -182,6 +219,7 @@ int main(int argc, char** argv) {
     if (words.at(0) == "first_start") fail_the_first_start(words.at(1));
     auto cluster = troupe::init(argc, argv);
     if (words.at(0) == "first_start") return first_start();
+    if (words.at(0) == "actors") return actors(std::stoi(words.at(1)));
     if (words.at(0) == "cancel") return cancel(words.at(1));
     return tasks(std::stoi(words.at(1)), std::stoi(words.at(2)), std::stoi(words.at(3)),
                  static_cast<unsigned>(std::stoul(words.at(4))), words.at(5),
