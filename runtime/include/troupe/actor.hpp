@@ -57,6 +57,15 @@ class Actor {
         detail::call_actor(state(), detail::make_method_call<T, M>(std::forward<A>(arguments)...)));
   }
 
+  /// For call(&T::method, ...): the compiler says what to write instead.
+  template <class M, class... A>
+  detail::Mistaken call(M&&, A&&...) const {
+    static_assert(
+        !std::is_same_v<M, M>,
+        "troupe: the method is a template argument: actor.call<&T::method>(arguments...)");
+    return {};
+  }
+
   /// Resolves once the actor is constructed; fails with what its constructor threw, Impossible, or
   /// ActorDied.
   Ref<void> ready() const { return detail::ref_to<void>(detail::actor_ready(state())); }

@@ -32,6 +32,13 @@ const ObjectPtr& object_of(const AnyRef& ref);
 template <class T>
 Ref<T> ref_to(ObjectPtr object);
 
+/// What a call that is written wrongly gives, so that its one error is the one that explains it.
+struct Mistaken {
+  template <class T>
+  operator T() const;
+  Mistaken get() const;
+};
+
 template <class T>
 inline constexpr bool is_ref = false;
 template <class T>
@@ -41,6 +48,9 @@ inline constexpr bool is_ref<Ref<T>> = true;
 /// A handle on a value of type T, which is here, in another process, or not computed yet. The
 /// process that made the call (or put the value) owns the value. Refs are cheap to copy and travel
 /// inside arguments and results. Any thread of the process may use one.
+///
+/// A call runs whether or not somebody keeps its ref. What it throws is told by get() alone: nobody
+/// hears of the failure of a call whose ref was dropped.
 ///
 /// If there is no value, get() throws why: TaskError (user code threw), ActorDied, ProcessDied,
 /// Cancelled, ObjectLost (its owner is gone), Disconnected, ... A task that waits in get() lends

@@ -36,10 +36,11 @@ detail::TaskRef<F> task(A&&... arguments) {
 
 /// For task(f, ...), which users of std::async write: the compiler says what to write instead.
 template <class F, class... A>
-void task(F&&, A&&...) {
+detail::Mistaken task(F&&, A&&...) {
   static_assert(!std::is_same_v<F, F>,
                 "troupe: the function is a template argument: troupe::task<f>(arguments...); a "
                 "lambda with captures cannot travel, give what it captures as arguments");
+  return {};
 }
 
 }  // namespace troupe

@@ -150,6 +150,16 @@ CallSpec pack_call(const FunctionKey& function, A&&... arguments) {
   return call;
 }
 
+/// The error below shows both types.
+template <class Parameter, class Given>
+constexpr bool require_accepted() {
+  static_assert(
+      accepts<Parameter, Given>(),
+      "troupe: an argument does not convert to its parameter (a Ref must be to exactly the "
+      "parameter's type)");
+  return accepts<Parameter, Given>();
+}
+
 /// One sentence for each mistake that a call can have.
 template <class S, class... A>
 struct CheckCall;
@@ -160,7 +170,7 @@ struct CheckCall<Signature<R, Self, P...>, A...> {
   static constexpr bool count = sizeof...(P) == sizeof...(A);
   static constexpr bool convertible() {
     if constexpr (count) {
-      return (accepts<P, A>() && ...);
+      return (require_accepted<P, A>() && ... && true);
     } else {
       return true;
     }
@@ -175,10 +185,10 @@ struct CheckCall<Signature<R, Self, P...>, A...> {
                   "pointer; wrap the call in a lambda)");
     constexpr bool send = (require_sendable<Stored<P>>() && ... && true);
     constexpr bool back = require_sendable<Returned<R>>();
-    static_assert(!send || convertible(),
-                  "troupe: an argument does not convert to its parameter (a Ref must be to exactly "
-                  "the parameter's type)");
-    return !writable && count && convertible() && send && back;
+    if constexpr (send)
+      return !writable && count && back && convertible();
+    else
+      return false;
   }
 };
 

@@ -228,8 +228,10 @@ constexpr bool explain() {
   static_assert(
       What != Obstacle::Virtual,
       "troupe: a pointer to a class with virtual functions cannot travel; use std::variant");
-  static_assert(What != Obstacle::NoDefault,
-                "troupe: a value that travels needs a default constructor");
+  static_assert(
+      What != Obstacle::NoDefault,
+      "troupe: a value that travels needs a default constructor; with constructors it also "
+      "needs a cereal serialize(Archive&)");
   static_assert(
       What != Obstacle::StaysPut,
       "troupe: what can be neither copied nor moved, as a mutex or an atomic, stays in its "

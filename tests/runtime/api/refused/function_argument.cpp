@@ -3,5 +3,6 @@
 
 int main() {
   const int factor = 2;
-  troupe::task([&](int x) { return factor * x; }, 21);
+  const int product = troupe::task([&](int x) { return factor * x; }, 21).get();
+  return product;
 }

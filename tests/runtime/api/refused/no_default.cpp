@@ -1,4 +1,4 @@
-// refused: a value that travels needs a default constructor
+// refused: a value that travels needs a default constructor; with constructors
 #include <troupe/troupe.hpp>
 
 class Handle {
