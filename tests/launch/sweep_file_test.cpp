@@ -111,6 +111,8 @@ TEST_CASE("what is wrong in a sweep is named with its line and column", "[sweep]
   CHECK_THAT(refusal(sweep_with("mode = \"least\"")),
              Catch::Contains(":4:8: mode is \"min\" or \"max\""));
   CHECK_THAT(refusal(sweep_with("seed = = 1")), Catch::Contains("sweep.toml:4:"));
+  CHECK_THAT(refusal(sweep_with("mode = min")),
+             Catch::Contains("sweep.toml:4:") && Catch::Contains("a text stands in quotes"));
   CHECK_THAT(refusal(sweep_with("[scheduler]\ntype = \"ahsa\"")),
              Catch::Contains(":5:8: scheduler.type is one of asha"));
   CHECK_THAT(refusal(sweep_with("[scheduler]\ntype = \"asha\"\nmaxt = 3")),

@@ -53,8 +53,12 @@ class Gang {
   explicit Gang(std::vector<Actor<T>> ranks) : ranks_(std::move(ranks)) {}
 
   std::size_t size() const { return ranks_.size(); }
-  /// Throws std::out_of_range.
-  const Actor<T>& rank(std::size_t rank) const { return ranks_.at(rank); }
+  /// Throws std::out_of_range, naming the rank.
+  const Actor<T>& rank(std::size_t rank) const {
+    if (rank < size()) return ranks_[rank];
+    throw std::out_of_range("rank " + std::to_string(rank) + " of a gang of " +
+                            std::to_string(size()) + " ranks: they are numbered from 0");
+  }
   auto begin() const { return ranks_.begin(); }
   auto end() const { return ranks_.end(); }
 

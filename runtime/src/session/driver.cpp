@@ -311,7 +311,9 @@ Driver::~Driver() {
       if (process_) {
         process_->peers().close();
         process_->end({.kind = Failure::Kind::Disconnected,
-                       .message = "the program has ended its part in the cluster"});
+                       .message = "the program has ended its part in the cluster: the Cluster that "
+                                  "troupe::init returned is gone; keep it for as long as refs and "
+                                  "actors are used"});
       }
       transport::Outgoing leave;
       leave.root().setShutdown("the program has ended its part in the cluster");

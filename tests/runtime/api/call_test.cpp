@@ -264,6 +264,7 @@ TEST_CASE("a gang is called rank by rank or all at once", "[api][gang]") {
   CHECK(troupe::get(gang.all<&Counter::add>(1)) == std::vector{11, 16, 11});
   CHECK(troupe::get({troupe::put(1), troupe::put(2)}) == std::vector{1, 2});
   CHECK_THROWS_AS(gang.rank(3), std::out_of_range);
+  CHECK_THROWS_WITH(gang.rank(3), "rank 3 of a gang of 3 ranks: they are numbered from 0");
   CHECK_THROWS_AS(troupe::gang<Counter>({.size = 0}, 1), std::invalid_argument);
 }
 

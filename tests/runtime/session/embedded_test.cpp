@@ -331,13 +331,16 @@ TEST_CASE("two gangs that each could get half of the cluster both finish",
 
 TEST_CASE("with its cluster every process of it is gone", "[runtime][session]") {
   std::vector<int> pids;
+  Ref<int> left;
   {
     auto cluster = init({.cpus = 2});
     pids.push_back(task<process_id>().get(kGuard));
     auto counter = spawn<Counter>(0);
     pids.push_back(counter.call<&Counter::pid>().get(kGuard));
+    left = task<sleeps>(600'000);
   }
   for (int pid : pids) CHECK_FALSE(is_alive(pid));
+  CHECK_THROWS_WITH(left.get(kGuard), Catch::Contains("keep it for as long as refs and actors"));
   CHECK_THROWS_AS(task<twice>(1), Refused);
 }
 

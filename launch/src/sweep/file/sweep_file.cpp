@@ -176,7 +176,9 @@ toml::table parsed(const std::string& file) {
     if (error.source().begin.line == 0) {
       refuse(fmt::format("'{}' cannot be read: is it there?", config::printable(file)));
     }
-    refuse_at(file, error.source(), std::string(error.description()));
+    std::string why(error.description());
+    if (why.ends_with("could not determine value type")) why += "; a text stands in quotes";
+    refuse_at(file, error.source(), why);
   }
 }
 
