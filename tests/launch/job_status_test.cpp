@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -45,6 +47,14 @@ void submit_and_wait_for_place(const TestCluster& cluster) {
   REQUIRE(state(cluster, "third") == "waits for its place");
 }
 
+bool runs(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const auto state = line.substr(std::min(line.rfind(')') + 2, line.size()), 1);
+  return !state.empty() && state != "Z" && state != "X";
+}
+
 /// The head may have heard of the end of the job's process, and not yet of that of its node.
 void check_lost(int exit_code, const std::string& told, const std::string& node) {
   INFO(told);
@@ -56,7 +66,7 @@ void check_lost(int exit_code, const std::string& told, const std::string& node)
 /// Kills a node, and returns once its process of that number has ended, which the head may not know.
 void kill_node(TestCluster& cluster, const std::string& node, pid_t process) {
   worker_named(cluster, node).signal(SIGKILL);
-  REQUIRE(eventually([process] { return kill(process, 0) != 0; }));
+  REQUIRE(eventually([process] { return !runs(process); }));
 }
 
 /// Kills the node while `troupe job status` waits for an answer from the job on it.
@@ -82,11 +92,14 @@ TEST_CASE("the status of a silent job says so and ends with 1", "[launch][cluste
   submit_and_wait_for_place(cluster);
   const Stopped running(process_of(cluster, "troupe-jobs/first"));
   const Stopped waiting(process_of(cluster, "troupe-jobs-waiting/third"));
-  for (const auto* name : {"first", "third"}) {
-    const auto told = job(cluster, {"status", name});
-    INFO(told.output);
-    CHECK(told.exit_code == 1);
-    CHECK_THAT(told.output, Catch::Contains("does not answer"));
+  auto first = start_job(cluster, {"status", "first"}),
+       third = start_job(cluster, {"status", "third"});
+  for (auto* asking : {&first, &third}) {
+    const auto status = asking->wait();
+    INFO(asking->output());
+    REQUIRE(status);
+    CHECK(WEXITSTATUS(*status) == 1);
+    CHECK_THAT(asking->output(), Catch::Contains("does not answer"));
   }
   CHECK(job(cluster, {"status", "second"}).exit_code == 0);
 }

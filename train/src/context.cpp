@@ -185,7 +185,7 @@ void Context::Impl::decline(const std::string& why) const {
 
 std::string Context::Impl::with_refusal(std::string_view text) const {
   if (refusal.empty()) return std::string(text);
-  return fmt::format("{}; what it prepared last was refused: {}", text, refusal);
+  return fmt::format("{}; before that, what it prepared last was refused: {}", text, refusal);
 }
 
 Context::Context(Member& member) : Context(member, options_from(member.settings())) {}

@@ -165,7 +165,7 @@ int status(const JobArguments& arguments, const Cluster& cluster) {
   print_job(job, arguments.as_json);
   flush_output();
   if (job.info) return job.info->is_over ? status_of(*job.info) : 0;
-  return job.lost || job.is_silent || !job.node.empty() ? 1 : 0;  // else it is starting
+  return launch::is_starting(job) ? 0 : 1;
 }
 
 void forget(const JobArguments& arguments, const Cluster& cluster) {

@@ -71,7 +71,7 @@ void print_row(const launch::ListedJob& job) {
 
 std::string state_of(const launch::ListedJob& job) {
   if (job.lost && !job.info) return job.lost->with_node ? "lost with node " + job.node : "lost";
-  if (!job.info) return job.is_silent || !job.node.empty() ? "does not answer" : "is starting";
+  if (!job.info) return launch::is_starting(job) ? "is starting" : "does not answer";
   return launch::state_of(*job.info);
 }
 

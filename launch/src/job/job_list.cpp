@@ -44,7 +44,8 @@ class Questions {
         } else {
           job.is_silent = true;
         }
-      } catch (const Error&) {  // it has ended meanwhile
+      } catch (const Error&) {
+        job.has_ended = true;
       }
     }
   }
@@ -79,8 +80,7 @@ ListedJobs look_at(const json& status, const std::optional<std::set<std::string>
   return jobs;
 }
 
-/// Of jobs that were asked, which have not said how they are: their actors have ended since, or are
-/// silent.
+/// Which have not said how they are: they are starting, silent, or their actors have just ended.
 std::set<std::string> unanswered(const ListedJobs& jobs) {
   std::set<std::string> names;
   for (const auto& [name, job] : jobs)
@@ -88,8 +88,8 @@ std::set<std::string> unanswered(const ListedJobs& jobs) {
   return names;
 }
 
-/// What the head has meanwhile heard of jobs that did not answer. -> those of whose actors one still
-/// stands in its status, and is not silent: the head has yet to hear that it ended.
+/// What the head has meanwhile heard of jobs that did not answer. -> those of whose ended actors one
+/// still stands in its status: the head has yet to hear that it ended.
 std::set<std::string> settle_unanswered(const json& status, ListedJobs& jobs) {
   const auto there = actors_of_jobs(status);
   const auto lost = lost_jobs(status, there);
@@ -99,7 +99,7 @@ std::set<std::string> settle_unanswered(const json& status, ListedJobs& jobs) {
       jobs[name] = found->second;
     } else if (!there.has(name)) {
       jobs.erase(name);  // it was forgotten
-    } else if (!jobs[name].is_silent) {
+    } else if (jobs[name].has_ended && !jobs[name].is_silent) {
       unsettled.insert(name);
     }
   }
@@ -107,6 +107,10 @@ std::set<std::string> settle_unanswered(const json& status, ListedJobs& jobs) {
 }
 
 }  // namespace
+
+bool is_starting(const ListedJob& job) {
+  return !job.info && !job.lost && !job.is_silent && !job.has_ended && job.node.empty();
+}
 
 std::string where_log_is(const ListedJob& job) {
   if (job.info->started <= 0) return "it has printed nothing";
@@ -119,9 +123,9 @@ std::string where_log_is(const ListedJob& job) {
 std::vector<ListedJob> list_jobs(const Cluster& cluster, const std::optional<std::string>& only) {
   const auto status = [&cluster] { return json::parse(cluster.status_json()); };
   auto jobs = look_at(status(), only ? std::optional(std::set{*only}) : std::nullopt);
-  for (int look = 1; look < kMostLooks && !unanswered(jobs).empty(); ++look) {
+  for (int look = 1; !unanswered(jobs).empty(); ++look) {
     auto unsettled = settle_unanswered(status(), jobs);
-    if (unsettled.empty()) break;
+    if (unsettled.empty() || look == kMostLooks) break;
     std::this_thread::sleep_for(kForTheLoss);
     for (auto& [name, job] : look_at(status(), unsettled)) {
       unsettled.erase(name);

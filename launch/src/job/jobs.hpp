@@ -51,12 +51,15 @@ struct ListedJob {
   std::optional<LostJob> lost = {};  ///< with an info: it was over by then
   std::string reason = {};           ///< why it waits
   bool is_silent = false;            ///< its actor is there, and did not answer for 10 s
+  bool has_ended = false;  ///< its actor, or that which waits for its place, ended as it was asked
 };
+/// It has no place yet, and nobody knows of a reason.
+bool is_starting(const ListedJob& job);
 /// Of a job that was over before its actor was gone, for people: "its log went with node w1".
 std::string where_log_is(const ListedJob& job);
 /// In the order in which they were submitted. `only`: of that name, which none or one has. Waits for
-/// the answers of all at once, 10 s at most; then up to a second, twice, for the head to hear of the
-/// end of actors that have just gone.
+/// the answers of all at once, 10 s at most. Where actors have just ended, it waits half a second for
+/// the head to hear of that, and asks those jobs again, twice at most.
 std::vector<ListedJob> list_jobs(const Cluster& cluster,
                                  const std::optional<std::string>& only = {});
 

@@ -15,13 +15,13 @@ namespace troupe::runtime {
 ///     +------------------------------------------------- resumed, nobody waits --------+
 ///
 /// 1. The CPU is lent while at least one of these threads waits, but for the time in [resuming].
-/// 2. The head hears Blocked only when it has answered the Unblocked before, and once between two of
-///    them, but for 4.
+/// 2. The head hears Blocked only when it has answered the Unblocked before. Between two Unblocked it
+///    hears Blocked once, except for number 4.
 /// 3. A thread whose wait is over goes on at the next resumed(), or at once where another one still
 ///    waits: then the CPU is lent on, and comes back with the last of them.
 /// 4. The wait of a call is told also where the CPU is lent: a thread that an earlier call has left
-///    behind may have lent the CPU of that call, which has gone back with its lease. The head takes
-///    no notice where it knows.
+///    behind may have lent the CPU of that call. That CPU went back when the lease ended, and this
+///    one is another. The head takes no notice where it knows.
 class CpuLending {
  public:
   /// What the owner does now.

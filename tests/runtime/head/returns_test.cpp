@@ -278,7 +278,7 @@ TEST_CASE("who is not the node that joined does not take its place", "[runtime][
 
 TEST_CASE("a node whose connections break again and again lives for as long as it sends heartbeats",
           "[runtime][head][returns]") {
-  constexpr auto kSilence = 1s;
+  constexpr auto kSilence = 3s;
   ReturnScene scene(kSilence);
   ReturningNode node(scene);
   const auto come_back = [&] {
@@ -294,7 +294,7 @@ TEST_CASE("a node whose connections break again and again lives for as long as i
   REQUIRE(node.refused.empty());
   const auto guard = std::chrono::steady_clock::now() + troupe::test::kGuard;
   while (node.refused.empty() && std::chrono::steady_clock::now() < guard) come_back();
-  CHECK(scene.has_said("node 1 (node) is gone: no sign of life for 1000 ms"));
+  CHECK(scene.has_said("node 1 (node) is gone: no sign of life for 3000 ms"));
 }
 
 TEST_CASE("a head that is stopped does not wait for a node whose connection has broken",

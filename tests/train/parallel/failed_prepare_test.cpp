@@ -153,9 +153,11 @@ TEST_CASE("a rank that is refused alone tells the others why where its function 
   const bool is_first = GENERATE(true, false);
   CAPTURE(is_first);
   const auto told = told_of([] { return std::shared_ptr<torch::nn::Module>(); }, is_first);
-  CHECK_THAT(told, Catch::Contains("by an exception") &&
-                       Catch::Contains(
-                           "; what it prepared last was refused: prepare: the model is empty"));
+  CHECK_THAT(
+      told,
+      Catch::Contains("by an exception") &&
+          Catch::Contains(
+              "; before that, what it prepared last was refused: prepare: the model is empty"));
 }
 
 TEST_CASE("a rank without memory for a part of what it prepares is told of on all ranks",

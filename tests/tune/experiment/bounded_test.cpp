@@ -87,6 +87,7 @@ TEST_CASE("a journal stays as small as the snapshots keep it, however long the r
 TEST_CASE("a trial that has ended costs its driver a few kilobytes", "[tune]") {
   const tune::TemporaryFolder folder;
   run<measures>(folder, kAfter + 10, 1, std::size_t{16} << 20);
+  REQUIRE(seen.memory_before > 0);
   REQUIRE(seen.memory_after > 0);
   const auto grown =
       static_cast<double>(seen.memory_after) - static_cast<double>(seen.memory_before);

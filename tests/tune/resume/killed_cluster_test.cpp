@@ -3,6 +3,7 @@
 #include <csignal>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -100,9 +101,10 @@ int check_whole(const TemporaryFolder& folder) {
 
 TEST_CASE("a search on a cluster goes on after its driver or all of the cluster was killed",
           "[tune][resume][cluster]") {
-  const bool with_cluster = GENERATE(false, true);
-  // As it begins, while trials are started, and when four of them are promoted.
-  const std::size_t reports = GENERATE(1, 8, 16);
+  // As it begins, while trials are started, and when the first of them are promoted.
+  const auto [reports, with_cluster] =
+      GENERATE(std::pair<std::size_t, bool>{1, false}, std::pair<std::size_t, bool>{8, false},
+               std::pair<std::size_t, bool>{8, true}, std::pair<std::size_t, bool>{16, false});
   CAPTURE(with_cluster, reports);
   const TemporaryFolder folder;
   const Hold hold(folder.path());

@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::size_t kDifferenceBytes = 512;
 
-/// Gradients, and parts of what is cut, lie as their parameter does.
+/// Gradients, and parts of what is cut, lie as their parameter does; a frozen one has neither.
 std::string describe(const NamedTensor& of, bool is_parameter) {
   std::ostringstream shape, strides;
   shape << of.tensor.sizes();
-  if (is_parameter && !of.tensor.is_contiguous())
+  if (is_parameter && of.tensor.requires_grad() && !of.tensor.is_contiguous())
     strides << " with strides " << of.tensor.strides();
   return fmt::format("{} {} {}{}{}", of.name, shape.str(), c10::toString(of.tensor.scalar_type()),
                      strides.str(), is_parameter && !of.tensor.requires_grad() ? " frozen" : "");
@@ -51,33 +51,43 @@ std::string words_of(const LossScaleOptions& scale) {
                      scale.fixed);
 }
 
-/// "NAME is VALUE", of those that decide which collectives there are, and what comes of a step.
-std::vector<std::string> options_in_words(const ContextOptions& options) {
+std::string as_options(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += "option\t" + line + "\n";
+  return text;
+}
+
+/// "NAME is VALUE", of those that decide which collectives there are, and what comes of a step: so
+/// ZeroOptions::offload_optimizer, which says where a rank's part is updated, is its own.
+std::string describe(const ContextOptions& options) {
   const auto& [type, scale, masters] = options.mixed_precision;
-  return {fmt::format("find_unused_parameters is {}", options.data_parallel.find_unused_parameters),
-          fmt::format("broadcast_buffers is {}", options.data_parallel.broadcast_buffers),
-          fmt::format("compression is {}", words_of(options.data_parallel.compression)),
-          fmt::format("zero.stage is {}", options.zero.stage),
-          fmt::format("zero.prefetch is {}", options.zero.prefetch),
-          fmt::format("zero.offload_optimizer is {}", options.zero.offload_optimizer),
-          fmt::format("zero.offload_parameters is {}", options.zero.offload_parameters),
-          fmt::format("mixed_precision.type is {}", c10::toString(scalar_type_of(type))),
-          fmt::format("mixed_precision.master_weights is {}", masters),
-          fmt::format("mixed_precision.loss_scale is {}", words_of(scale)),
-          fmt::format("scale_learning_rates is {}", words_of(options.scale_learning_rates))};
+  std::vector<std::string> lines{
+      fmt::format("find_unused_parameters is {}", options.data_parallel.find_unused_parameters),
+      fmt::format("broadcast_buffers is {}", options.data_parallel.broadcast_buffers),
+      fmt::format("compression is {}", words_of(options.data_parallel.compression)),
+      fmt::format("zero.stage is {}", options.zero.stage),
+      fmt::format("mixed_precision.type is {}", c10::toString(scalar_type_of(type))),
+      fmt::format("mixed_precision.master_weights is {}", masters),
+      fmt::format("scale_learning_rates is {}", words_of(options.scale_learning_rates))};
+  if (options.zero.stage == 3) {
+    lines.push_back(fmt::format("zero.prefetch is {}", options.zero.prefetch));
+    lines.push_back(fmt::format("zero.offload_parameters is {}", options.zero.offload_parameters));
+  }
+  if (type == MixedPrecision::Type::Float16)
+    lines.push_back(fmt::format("mixed_precision.loss_scale is {}", words_of(scale)));
+  return as_options(lines);
 }
 
 /// One line for each thing to compare: what it is one of, a tab, and what it is.
-std::string describe(const ModelLayout& model, const ContextOptions& options) {
+std::string describe(const ModelLayout& model, const DataParallelOptions& options) {
   std::string text;
   for (const auto& parameter : model.parameters)
     text += "parameter\t" + describe(parameter, true) + "\n";
   for (const auto& buffer : model.buffers) text += "buffer\t" + describe(buffer, false) + "\n";
-  const auto buckets = assign_buckets(model.trained, options.data_parallel);
+  const auto buckets = assign_buckets(model.trained, options);
   for (std::size_t i = 0; i < buckets.size(); ++i)
     text += fmt::format("gradient\t{} in bucket {}\n", model.trained[buckets.size() - 1 - i].name,
                         buckets[i]);
-  for (const auto& option : options_in_words(options)) text += "option\t" + option + "\n";
   return text;
 }
 
@@ -111,7 +121,7 @@ std::string first_difference(const std::string& theirs, const std::string& mine,
 }
 
 std::string first_difference(const std::string& theirs, const std::string& mine) {
-  for (const auto* kind : {"option", "type", "parameter", "buffer", "gradient"}) {
+  for (const auto* kind : {"type", "parameter", "buffer", "gradient", "option"}) {
     if (auto difference = first_difference(theirs, mine, kind); !difference.empty())
       return difference;
   }
@@ -153,16 +163,16 @@ std::string broadcast_text_on(Communicator& communicator, const std::string& tex
   });
 }
 
-/// `what`: whose descriptions these are, for the error.
-void check_same(Communicator& communicator, const std::string& what, const std::string& mine,
+/// `failure`: what it means where they are not the same.
+void check_same(Communicator& communicator, const std::string& failure, const std::string& mine,
                 c10::Device device) {
   const auto theirs = broadcast_text_on(communicator, mine, device);
   const auto differences =
       gather_bytes(communicator, first_difference(theirs, mine), kDifferenceBytes, device);
   for (std::size_t rank = 0; rank < differences.size(); ++rank) {
     if (differences[rank].front() == '\0') continue;
-    throw std::invalid_argument(fmt::format("the ranks prepared different {}: on rank {} {}", what,
-                                            rank, differences[rank].c_str()));
+    throw std::invalid_argument(
+        fmt::format("{}: on rank {} {}", failure, rank, differences[rank].c_str()));
   }
 }
 
@@ -186,7 +196,9 @@ ModelLayout layout_of(const torch::nn::Module& module) {
 void check_models_agree(Communicator& communicator, const ModelLayout& model,
                         const ContextOptions& options, c10::Device device) {
   if (communicator.size() == 1) return;
-  check_same(communicator, "models", describe(model, options), device);
+  check_same(communicator, "the ranks' contexts have different options", describe(options), device);
+  check_same(communicator, "the ranks prepared different models",
+             describe(model, options.data_parallel), device);
 }
 
 void check_optimizers_agree(Communicator& communicator, const std::string& type,
@@ -198,15 +210,13 @@ void check_optimizers_agree(Communicator& communicator, const std::string& type,
     for (const auto& parameter : groups[group])
       text += fmt::format("parameter\t{} in group {}\n", describe(parameter, true), group);
   }
-  check_same(communicator, "optimizers", text, device);
+  check_same(communicator, "the ranks prepared different optimizers", text, device);
 }
 
 void check_options_agree(Communicator& communicator, const std::string& what,
                          const std::vector<std::string>& options, c10::Device device) {
   if (communicator.size() == 1) return;
-  std::string text;
-  for (const auto& option : options) text += "option\t" + option + "\n";
-  check_same(communicator, what, text, device);
+  check_same(communicator, "the ranks prepared different " + what, as_options(options), device);
 }
 
 void broadcast_tensors(Communicator& communicator, const std::vector<NamedTensor>& tensors,

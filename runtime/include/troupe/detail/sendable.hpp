@@ -240,7 +240,7 @@ constexpr bool explain() {
       What != Obstacle::OfProcess,
       "troupe: this class of the standard library cannot travel, as a thread, a future or a stream "
       "stays in its process: send what it is made from, such as a file's path, or have an actor "
-      "own it and send the Actor");
+      "own it and send the Actor; of one that only holds values include cereal's header");
   static_assert(What != Obstacle::NoCode,
                 "troupe: this type cannot travel; make it a plain aggregate (all fields public, no "
                 "constructor), or give it a cereal serialize(Archive&)");

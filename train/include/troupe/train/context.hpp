@@ -85,14 +85,14 @@ class Context {
   /// MixedPrecision::master_weights changes parameters of float32 to a smaller type. Throws
   /// std::invalid_argument, naming the first difference, if the ranks' models differ in parameters,
   /// their strides, frozen parameters, buffers, or the buckets of gradients, or if their contexts
-  /// differ in DataParallelOptions, ZeroOptions, MixedPrecision or scale_learning_rates. Several
-  /// models may take part in one backward, the same ones on every rank: prepare all of them before
-  /// the first backward. A model that was changed (parameters unfrozen, another type) is prepared
-  /// again after zero_grad(); it keeps its place in checkpoints, and nothing is loaded. Until then
-  /// backward() throws std::logic_error, naming the first parameter whose gradient would not be
-  /// averaged. A gradient that is undefined counts as zero. Buffers (running means), of a model
-  /// with trained parameters, are rank 0's again after each backward that averages, unless
-  /// DataParallelOptions::broadcast_buffers says otherwise.
+  /// differ in DataParallelOptions, ZeroOptions (but for offload_optimizer), MixedPrecision or
+  /// scale_learning_rates. Several models may take part in one backward, the same ones on every
+  /// rank: prepare all of them before the first backward. A model that was changed (parameters
+  /// unfrozen, another type) is prepared again after zero_grad(); it keeps its place in
+  /// checkpoints, and nothing is loaded. Until then backward() throws std::logic_error, naming the
+  /// first parameter whose gradient would not be averaged. A gradient that is undefined counts as
+  /// zero. Buffers (running means), of a model with trained parameters, are rank 0's again after
+  /// each backward that averages, unless DataParallelOptions::broadcast_buffers says otherwise.
   template <class M>
   requires(!detail::OptimizerLike<M>) M prepare(M model) {
     prepare_module(detail::module_of(model));

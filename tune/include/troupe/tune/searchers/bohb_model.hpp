@@ -33,8 +33,9 @@ struct BohbModelOptions {
 ///              anew. The one with the highest ratio of the good density to the bad one is suggested.
 ///   5 Random   is a part of the trials at any time, so that the search finds every optimum in the end.
 ///
-/// A function of (options, setup, order of the calls). Cost of a suggestion: O(candidates n d); of a
-/// report: O(d), but where the model goes to another rung. Memory: the reports at the model's rung
+/// A function of (options, setup, order of the calls). Cost of a suggestion: O(candidates n d), and
+/// where the metric comes now and then the reports behind the rung; of a report: O(d), but where the
+/// model goes to another rung. Memory: the reports at the model's rung
 /// and behind it.
 ///
 /// Throws std::invalid_argument, naming the values, for options that are not as said above. The
