@@ -12,6 +12,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
+#include <torch/optim/sgd.h>
 
 #include "deepspeed/engine_training.hpp"
 #include "support/catch.hpp"
@@ -158,6 +159,27 @@ TEST_CASE("a rank that is refused alone tells the others why where its function 
       Catch::Contains("by an exception") &&
           Catch::Contains(
               "; before that, what it prepared last was refused: prepare: the model is empty"));
+}
+
+TEST_CASE("an optimizer with parameters of no prepared model alone is refused on every rank",
+          "[train][prepare]") {
+  const int ranks = GENERATE(1, 2);
+  CAPTURE(ranks);
+  CHECK(failures(ForkedGang::on_one_node(ranks).run([ranks](GangContext& gang) {
+          TestMember member(gang);
+          Context ctx(member, options_with(0));
+          Net net(kWidths, 5);
+          const auto prepare = [&] { ctx.prepare(sgd(net)); };
+          if (ranks == 1) return prepare();
+          expect_in(thrown_by<std::invalid_argument>(prepare),
+                    "the optimizer has 6 parameters, and none is of a model that was prepared: "
+                    "their gradients would not be averaged, and each rank would train alone. "
+                    "Prepare the model before its optimizer: `auto model = ctx.prepare(...)`");
+          ctx.prepare(net);
+          prepare();
+          auto own = torch::ones({3}, torch::requires_grad());
+          ctx.prepare(torch::optim::SGD({own, net->parameters().front()}, 0.1));
+        })) == "");
 }
 
 TEST_CASE("a rank without memory for a part of what it prepares is told of on all ranks",

@@ -89,10 +89,11 @@ TEST_CASE("a gradient of one rank that is not finite has all ranks leave the ste
 }
 
 TEST_CASE("a gradient that only this rank has is looked at by all", "[train][precision]") {
-  // An optimizer may have parameters of no model that was prepared.
+  // An optimizer may have parameters of no model that was prepared, beside those of one.
   CHECK(run(2, options_of(Type::Float16), [](Context& ctx) {
+          auto net = ctx.prepare(Net(kWidths, 5));
           auto own = torch::ones({3}, torch::requires_grad());
-          auto optimizer = ctx.prepare(optim::SGD({own}, 0.1));
+          auto optimizer = ctx.prepare(optim::SGD({net->parameters().front(), own}, 0.1));
           const auto factor = ctx.rank() == 0 ? std::numeric_limits<float>::infinity() : 1.0F;
           ctx.scaled((own * factor).sum()).backward();
           optimizer.step();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
@@ -34,6 +35,23 @@ namespace {
                         name, OptimizerKind::known()));
 }
 
+/// Of such an optimizer each rank would train alone, with the gradients of its own batches.
+void refuse_unprepared(const torch::optim::Optimizer& optimizer, const ParameterNames& prepared) {
+  std::size_t count = 0;
+  for (const auto& group : optimizer.param_groups()) {
+    for (const auto& parameter : group.params()) {
+      if (prepared.contains(parameter.unsafeGetTensorImpl())) return;
+      ++count;
+    }
+  }
+  if (count == 0) return;
+  throw std::invalid_argument(fmt::format(
+      "the optimizer has {} parameter{}, and none is of a model that was prepared: their gradients "
+      "would not be averaged, and each rank would train alone. Prepare the model before its "
+      "optimizer: `auto model = ctx.prepare(...)`, and make the optimizer with its parameters",
+      count, count == 1 ? "" : "s"));
+}
+
 }  // namespace
 
 PreparedOptimizers::PreparedOptimizers(const ContextRank& here,
@@ -55,6 +73,8 @@ detail::Preparation PreparedOptimizers::prepare(torch::optim::Optimizer& optimiz
         "an LBFGS computes the loss several times in each step, and MixedPrecision::Type::Float16 "
         "looks at the gradients of one: use BFloat16, or another optimizer");
   }
+  // With parts each parameter has to be of a prepared model, for which cut() looks.
+  if (!has_parts && here_.world_size() > 1) refuse_unprepared(optimizer, models_.parameter_names());
   const auto number = prepared_;
   scale_rates(optimizer);
   if (restoring_ != nullptr) restore_options(optimizer, number);

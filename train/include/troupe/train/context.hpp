@@ -104,7 +104,9 @@ class Context {
   /// the run continues, if any. In a trial that took over another trial's checkpoint, the optimizer
   /// gets only the state and keeps the options that it was made with. Its step() need not wait,
   /// because gradients are averages once backward() has returned. Make the optimizer after the
-  /// model was prepared, because moving a model to a GPU gives it new parameters.
+  /// model was prepared, because moving a model to a GPU gives it new parameters. With several
+  /// ranks throws std::invalid_argument for an optimizer none of whose parameters is of a prepared
+  /// model; others that it has beside those of one are not averaged.
   ///
   /// With ZeroOptions or MixedPrecision::master_weights this is a collective that moves the values
   /// of the parameters into buffers, the parameters stay the same tensors, and with ZeroOptions
