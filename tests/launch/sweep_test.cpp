@@ -53,9 +53,9 @@ TEST_CASE("a program that fails is an error of its trial, with its last lines", 
   CHECK_THAT(done.output, Catch::Contains("no memory"));
   CHECK_THAT(done.output, Catch::Contains("best: trial 2, loss 2"));
   const std::string error = sweep.summary().at("trials").at(1).at("error");
-  CHECK_THAT(error,
-             Catch::Contains("all of its output is in output-rank-0.log in the trial's folder"));
-  CHECK(sweep.content("runs/run-1/trials/1/output-rank-0.log") == "no memory\n");
+  const std::string log = "runs/run-1/trials/1/output-rank-0.log";
+  CHECK_THAT(error, Catch::Contains("all of its output is in " + sweep.folder() + "/" + log));
+  CHECK(sweep.content(log) == "no memory\n");
 }
 
 TEST_CASE("the same error of many trials is told once, and without names of C++", "[sweep]") {
@@ -74,6 +74,21 @@ TEST_CASE("the same error of many trials is told once, and without names of C++"
     CHECK_THAT(trial.at("error").get<std::string>(), !Catch::Contains("::"));
 }
 
+TEST_CASE("a sweep whose first programs all end with one exit code is ended, whatever they print",
+          "[sweep]") {
+  const Sweep sweep("echo \"dying with $1\"; exit 3",
+                    "max_concurrent = 1\n[space]\nx = { grid = [3, 1, 2, 7, 8, 9, 4, 6] }\n");
+  const auto done = sweep.tune("run");
+  INFO(done.output);
+  CHECK(done.exit_code == 1);
+  CHECK_THAT(done.output, Catch::Contains("ended early: the first 5 trials all failed without a "
+                                          "report of 'loss', and alike: the program ended with "
+                                          "exit code 3\n"));
+  CHECK_THAT(done.output, Catch::Contains("dying with 3") &&
+                              Catch::Contains("\n      and 4 more trials alike\n") &&
+                              Catch::Contains("0 terminated, 0 stopped, 5 errored"));
+}
+
 TEST_CASE("a program that never reports the metric is told what it reports instead", "[sweep]") {
   const Sweep other(R"(echo "troupe: {\"val_loss\": $1, \"epoch\": 1}")", kGrid);
   CHECK_THAT(other.tune("run").output,
@@ -82,8 +97,8 @@ TEST_CASE("a program that never reports the metric is told what it reports inste
   const Sweep silent("echo nothing", kGrid);
   CHECK_THAT(silent.tune("run").output,
              Catch::Contains("the program ended without a report of 'loss', and has no other: "
-                             "print a line `troupe: {\"loss\": 0.5}`; its output is in "
-                             "output-rank-0.log"));
+                             "print a line `troupe: {\"loss\": 0.5}`; its output is in " +
+                             silent.folder() + "/runs/run-1/trials/"));
 }
 
 TEST_CASE("a program that stays silent is named, and ends when its time is over", "[sweep]") {

@@ -214,7 +214,7 @@ tune::detail::RunLook look_at(const TuneArguments& arguments) {
 /// A new run is what `resume` goes on with from now on, where it is told of no folder.
 void note_unfinished(const launch::SweepFile& sweep) {
   try {
-    const auto last = tune::detail::last_run_in(sweep.plan.storage);
+    const auto last = tune::detail::last_run_in(sweep.plan.storage, sweep.plan.sweep_file);
     if (last.empty()) return;
     if (!tune::detail::is_abandoned(sweep.plan, last)) return;
     say(stderr,
@@ -222,7 +222,7 @@ void note_unfinished(const launch::SweepFile& sweep) {
                     "this is a new run\n",
                     last.string(), sweep.file, last.string()));
   } catch (const std::exception&) {
-    // A run of another search, or one that was damaged.
+    // Runs of other sweep files or of another search, or one that was damaged.
   }
 }
 

@@ -143,20 +143,26 @@ std::vector<std::string> without_real_criteria(tune::detail::Plan& plan) {
   return keys;
 }
 
-/// What the search's own files do not have of a sweep, in the folder of its run.
-constexpr const char* kProgramFile = "program.json";
+using tune::detail::kProgramFile;
 
+/// What the search's own files do not have of a sweep, in the folder of its run.
 nlohmann::json program_of_sweep(const SweepFile& sweep) {
   auto variables = nlohmann::json::object();
   for (const auto& [name, value] : sweep.variables) variables[name] = value;
-  return {{"command", sweep.command}, {"env", variables}};
+  return {{"file", fs::path(sweep.file).filename().string()},
+          {"command", sweep.command},
+          {"env", variables}};
 }
 
-/// For who goes on with the run. Without the file they are not told what they have changed.
+/// For who goes on with the run or looks for it. Without the file they are not told what they have
+/// changed, and the run belongs to no sweep file. None reads half of it.
 void write_program(const SweepFile& sweep, const fs::path& folder) {
-  std::ofstream(folder / kProgramFile, std::ios::binary)
+  const auto whole = folder / (std::string(kProgramFile) + ".new");
+  std::ofstream(whole, std::ios::binary)
       << program_of_sweep(sweep).dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
       << "\n";
+  std::error_code ignored;
+  fs::rename(whole, folder / kProgramFile, ignored);
 }
 
 /// That trials of one run are of two programs is allowed, and worth a line.
@@ -178,6 +184,7 @@ void note_changes(const SweepFile& sweep, const fs::path& folder) {
   const auto of = [](const nlohmann::json& program, const char* key) {
     return program.contains(key) ? program.at(key) : nlohmann::json();
   };
+  if (before.contains("file")) note("the sweep file", before.at("file"), now.at("file"));
   note("command", of(before, "command"), now.at("command"));
   const auto was = of(before, "env"), is = now.at("env");
   if (!was.is_object()) return;
@@ -269,7 +276,8 @@ tune::detail::Outcome resume_sweep(const SweepFile& sweep, const std::string& fo
   auto plan = sweep.plan;
   plan.resume = true;
   plan.resume_folder = folder;
-  const auto run = folder.empty() ? tune::detail::last_run_in(plan.storage) : fs::path(folder);
+  const auto run =
+      folder.empty() ? tune::detail::last_run_in(plan.storage, plan.sweep_file) : fs::path(folder);
   if (!run.empty()) note_changes(sweep, run);
   return search(sweep, plan);
 }

@@ -17,6 +17,7 @@
 
 #include <troupe/errors.hpp>
 #include <troupe/gang_context.hpp>
+#include <troupe/tune/detail/program_words.hpp>
 #include <troupe/tune/detail/search.hpp>
 
 #include "config/name.hpp"
@@ -115,7 +116,7 @@ class TrialRun {
     if (context_.rank() == 0) tell_to_stop();
     if (!stopping_ && failed_) throw error_of(*failed_);
     if (!stopping_ && context_.rank() == 0 && is_first_attempt_ && !reports_.has_any())
-      throw std::runtime_error(reports_.why_none());
+      throw std::runtime_error(reports_.why_none(own_file("output", 0, "log")));
   }
 
  private:
@@ -337,10 +338,10 @@ class TrialRun {
   std::string in_words(const RankEnd& end) const {
     if (!end.not_started.empty()) return "the program could not be started: " + end.not_started;
     if (end.signal != 0) {
-      return fmt::format("the program was ended by signal {} ({}){}", end.signal,
+      return fmt::format("{}{} ({}){}", tune::detail::kEndedBySignal, end.signal,
                          ::strsignal(end.signal), last_words(end.local));
     }
-    return fmt::format("the program ended with exit code {}{}", end.exit_code,
+    return fmt::format("{}{}{}", tune::detail::kEndedWithCode, end.exit_code,
                        last_words(end.local));
   }
 
@@ -356,8 +357,7 @@ class TrialRun {
   std::string where_output_is(int local) const {
     const auto file = own_file("output", local, "log");
     if (file.empty()) return {};
-    return fmt::format("\n  all of its output is in {} in the trial's folder",
-                       fs::path(file).filename().string());
+    return fmt::format("\n  all of {}{}", tune::detail::kOutputIsIn, file);
   }
 
   tune::Context& context_;

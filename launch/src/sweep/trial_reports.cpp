@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <troupe/tune/detail/program_words.hpp>
+
 #include "config/name.hpp"
 
 namespace troupe::launch {
@@ -38,8 +40,8 @@ std::vector<ReportLine> TrialReports::in_event_files(bool now) {
 
 std::string TrialReports::take_notice() { return std::exchange(notice_, {}); }
 
-std::string TrialReports::why_none() const {
-  const auto ended = fmt::format("the program ended without a report of '{}', ", options_.metric);
+std::string TrialReports::why_none(const std::string& log) const {
+  const auto ended = fmt::format("{}'{}', ", tune::detail::kEndedUnreported, options_.metric);
   if (!others_.empty()) {
     return fmt::format("{}its reports have {}: `metric` in the sweep's file names one of them",
                        ended, config::printable(fmt::format("{}", fmt::join(others_, ", "))));
@@ -49,10 +51,8 @@ std::string TrialReports::why_none() const {
   if (!options_.event_folder.empty())
     way = "its event files in [reports] tensorboard have no such scalar";
   for (const auto& notice : notices_) way += "; " + notice;
-  return fmt::format(
-      "{}and has no other: {}; its output is in output-rank-0.log in the trial's "
-      "folder",
-      ended, way);
+  if (!log.empty()) way += fmt::format("; {}{}", tune::detail::kOutputIsIn, log);
+  return fmt::format("{}and has no other: {}", ended, way);
 }
 
 }  // namespace troupe::launch

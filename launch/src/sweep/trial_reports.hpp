@@ -35,9 +35,9 @@ class TrialReports {
   std::string take_notice();
 
   bool has_any() const { return has_any_; }
-  /// Why a program that has ended has not reported, and what to change. The same words for all
-  /// trials, so that those which fail alike are seen to.
-  std::string why_none() const;
+  /// Why a program that has ended has not reported, and what to change. `log`: the file with its
+  /// output; empty: there is none.
+  std::string why_none(const std::string& log) const;
 
  private:
   bool has_metric(const Metrics& metrics);

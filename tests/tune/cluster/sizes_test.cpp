@@ -1,6 +1,9 @@
 // Trials whose gangs differ in size, and that change it.
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <string>
 
 #include <catch2/catch.hpp>
 
@@ -42,7 +45,31 @@ void counts(tune::Context& ctx, const Config& config) {
   }
 }
 
+/// Reports how many GPUs rank 0 sees: those of all ranks on its node.
+void uses_devices(tune::Context& ctx, const Config&) {
+  const std::string visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const auto gpus = visible.empty() ? 0 : 1 + std::ranges::count(visible, ',');
+  ctx.report({{"gpus", static_cast<double>(gpus)}});
+}
+
 }  // namespace
+
+TEST_CASE("a trial has the CPUs and GPUs that .each asks for, for each of its ranks",
+          "[tune][sizes][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 8, .gpus = 2});
+  // [each]
+  const auto results = tune::run<uses_devices>(
+      {.space = {{"steps", tune::grid({1, 2})}},
+       .metric = "gpus",
+       .each = {.workers = 2, .each = {.cpus = 2, .gpus = 1}},  // a trial: 2 ranks, 4 CPUs, 2 GPUs
+       .show = tune::Show::None});
+  // [/each]
+  REQUIRE(results.trials().size() == 2);
+  for (const auto& [config, trial, text] : results.trials()) {
+    INFO(text << ' ' << trial.error);
+    CHECK(trial.best == 2);
+  }
+}
 
 TEST_CASE("each trial has the gang that its configuration asks for, and one too large fails alone",
           "[tune][sizes][cluster]") {

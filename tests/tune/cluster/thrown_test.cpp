@@ -1,8 +1,11 @@
 // What a trial's function throws of the cluster that it uses itself is the trial's failure.
 #include <troupe/tune.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -37,6 +40,13 @@ void passes_on(tune::Context& ctx, const Config& config) {
   if (fails && index % 2 == 0) raise(failure_of(index));
   ctx.report({{"loss", config.index}});
   if (fails) raise(failure_of(index));
+}
+
+/// Says another thing in the log of each process.
+void dies(tune::Context&, const Config& config) {
+  std::printf("dying with %d\n", config.index);
+  std::fflush(stdout);
+  std::_Exit(3);
 }
 
 int helper(int value) { return value + 1; }
@@ -126,4 +136,20 @@ TEST_CASE("what .sized throws of the cluster is the failure of its trial",
     if (!fails) continue;
     CHECK_THAT(trial.error, Catch::Contains("asked itself") && !Catch::Contains("can never hold"));
   }
+}
+
+TEST_CASE("a run whose first trials lose their processes in one way is ended",
+          "[tune][fault][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 1, .gpus = 0});
+  const auto results = tune::run<dies>({.space = {{"index", tune::integer(0, 1000)}},
+                                        .trials = 8,
+                                        .metric = "loss",
+                                        .show = tune::Show::None});
+  CHECK_THAT(results.ended_early(),
+             Catch::EndsWith("without a report of 'loss', and alike: ended with exit code 3"));
+  const auto is_errored = [](const auto& result) {
+    return result.trial.status == tune::Status::Errored;
+  };
+  CHECK(std::ranges::count_if(results.trials(), is_errored) == 5);
+  CHECK_THAT(results.summary(), Catch::Contains("\n      and 4 more trials alike\n"));
 }

@@ -254,6 +254,24 @@ TEST_CASE("a run whose first trials all fail alike without a report is ended", "
   }
 }
 
+TEST_CASE("a run whose first processes all end in one way is ended, whatever they print",
+          "[tune][drive]") {
+  const std::string process = GENERATE("process ", "rank 1 is gone: process ");
+  FakeLauncher::Script script{.capacity = 2, .value = curve};
+  script.failure = [=](const Launch& launch, auto) -> std::optional<std::string> {
+    const auto trial = std::to_string(launch.trial);
+    return process + trial + " (pid 47" + trial + ") was killed by signal 11 (Segmentation fault)" +
+           "; its log, " + trial + ".log, ends with: 'trial " + trial + "' (node 1)";
+  };
+  auto experiment = search_for(40);
+  FakeLauncher cluster(script);
+  drive(experiment, cluster, {}, {});
+  CHECK(experiment.why_closed() ==
+        "the first 5 trials all failed without a report of 'accuracy', and alike: was killed by "
+        "signal 11 (Segmentation fault)");
+  CHECK(count(experiment, Status::Errored) == 5);
+}
+
 TEST_CASE("a trial whose gang is placed once the run has ended does not start", "[tune][drive]") {
   FakeLauncher::Script script{.capacity = 1, .value = curve};
   script.failure = [](auto&, auto) { return std::optional<std::string>("no such file"); };

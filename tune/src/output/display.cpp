@@ -12,6 +12,7 @@
 
 #include <troupe/detail/terminal_picture.hpp>
 
+#include "text/cause.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune {

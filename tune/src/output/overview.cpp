@@ -8,6 +8,7 @@
 #include <troupe/tune/results.hpp>
 
 #include "objectives/front.hpp"
+#include "text/cause.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune {
@@ -119,9 +120,13 @@ void show_front(Overview& overview, const Experiment& experiment) {
 }
 
 void note_error(Overview& overview, const Trial& trial) {
-  const auto cause = cause_of(trial.error);
-  const auto same = std::ranges::find_if(
-      overview.errored, [&](const Overview::Row& row) { return cause_of(row.note) == cause; });
+  const bool has_reported = trial.t > 0;
+  const auto cause_in = [&](const std::string& error) {
+    return has_reported ? cause_of(error) : cause_without_report(error);
+  };
+  const auto same = std::ranges::find_if(overview.errored, [&](const Overview::Row& row) {
+    return (row.t > 0) == has_reported && cause_in(row.note) == cause_in(trial.error);
+  });
   if (same != overview.errored.end()) {
     ++same->alike;
   } else if (overview.errored.size() < Overview::kMostErrors) {
@@ -155,13 +160,6 @@ std::string_view status_text(const Trial& trial, bool is_abandoned) {
 
 std::string_view status_text(const Overview::Row& row, bool is_abandoned) {
   return row.ended_with_run.empty() ? status_text(row.status, is_abandoned) : row.ended_with_run;
-}
-
-std::string cause_of(const std::string& error) {
-  const auto place = error.rfind(" (");
-  const bool has_place = place != std::string::npos && error.ends_with(')') &&
-                         error.find("pid ", place) != std::string::npos;
-  return error.substr(0, has_place ? place : std::string::npos);
 }
 
 std::size_t Overview::trials() const {

@@ -95,9 +95,6 @@ std::string_view status_text(Status status, bool is_abandoned);
 /// ending_of() the trial, and "interrupted" as above.
 std::string_view status_text(const Trial& trial, bool is_abandoned);
 std::string_view status_text(const Overview::Row& row, bool is_abandoned);
-/// Of a trial's error what does not depend on where it happened: "no memory" of "no memory (in fit,
-/// rank 0 of 1, pid 7 on node 1)".
-std::string cause_of(const std::string& error);
 
 /// The rows: first the trials that run or wait for their gang, then the ones that ended last, at
 /// most `most_rows`. `ranks`: of a trial's gang, where no scheduler has said another size. Cost:

@@ -9,8 +9,10 @@
 #include <fmt/format.h>
 
 #include <troupe/errors.hpp>
+#include <troupe/tune/detail/program_words.hpp>
 
 #include "run/silence.hpp"
+#include "text/cause.hpp"
 #include "text/format.hpp"
 
 namespace troupe::tune {
@@ -337,6 +339,13 @@ class Driver {
     experiment_.failed(event.trial, why, Fault::System, now);
   }
 
+  /// Of a process its end alone: what it printed differs from trial to trial.
+  static std::string told_of(const std::string& text) {
+    if (text.starts_with(detail::kEndedUnreported)) return text;
+    auto end = end_of_process(text);
+    return end.empty() ? text : end;
+  }
+
   const std::string& text_of(const GangEvent& failed) const {
     return limits_.plain_errors && !failed.plain_text.empty() ? failed.plain_text : failed.text;
   }
@@ -351,7 +360,7 @@ class Driver {
       return;
     }
     const auto& text = has_ended ? trial.error : text_of(failed);  // it never reported what counts
-    const auto& cause = failed.cause.empty() ? text : failed.cause;
+    const auto cause = failed.cause.empty() ? cause_without_report(text) : failed.cause;
     if (failed.fault != Fault::Trial || (alike_ > 0 && cause != first_cause_)) {
       is_hopeful_ = true;  // they differ, as those of a function that can succeed do
       return;
@@ -362,7 +371,7 @@ class Driver {
     if (++alike_ < std::max(kAlike, most_in_flight_) || is_last) return;
     experiment_.close(
         fmt::format("the first {} trials all failed without a report of '{}', and alike: {}",
-                    alike_, experiment_.options().objective.metric, text),
+                    alike_, experiment_.options().objective.metric, told_of(text)),
         now);
   }
 

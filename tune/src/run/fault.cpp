@@ -4,6 +4,8 @@
 
 #include <troupe/tune/detail/checkpoints.hpp>
 
+#include "text/cause.hpp"
+
 namespace troupe::tune {
 namespace {
 
@@ -62,7 +64,7 @@ GangEvent failure_event(TrialId trial, const std::exception_ptr& thrown, bool be
   } catch (const Error& error) {
     event.text = error.what();
     if (error.failure().kind == Failure::Kind::Task) {
-      event.cause = error.failure().type + ": " + error.failure().message;
+      event.cause = error.failure().type + ": " + cause_without_report(error.failure().message);
       event.plain_text = plain_text(error.failure());
     }
     event.fault = fault_of(error.failure(), begun);

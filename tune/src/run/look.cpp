@@ -31,7 +31,7 @@ constexpr std::size_t kMostRowsOfLoaded = 0;  // its table is not shown
 std::filesystem::path folder_of(const Plan& plan, const std::filesystem::path& folder) {
   if (!folder.empty()) return spelled(folder);
   const auto storage = spelled(plan.storage);
-  const auto last = last_run(storage).folder;
+  const auto last = last_run(storage, plan.sweep_file).folder;
   if (last.empty())
     throw std::runtime_error(fmt::format("there is no run in {} yet", storage.string()));
   return last;
@@ -183,7 +183,7 @@ bool has_ended_with(const Json& summary, const std::vector<Trial>& trials) {
 
 RunLook look_at_recorded(const std::filesystem::path& folder, const std::string& holder,
                          std::size_t most_rows, WithReport with_report) {
-  const bool is_sweep = std::filesystem::exists(folder / "program.json");
+  const bool is_sweep = std::filesystem::exists(folder / kProgramFile);
   auto summary = json_in(folder / "summary.json");
   const bool is_usable = holder.empty() && summary.is_object() && damage_of_summary(folder).empty();
   if (!is_usable) summary = Json::object();

@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <troupe/tune/detail/checks.hpp>
+
 #include "output/folder/run_folder.hpp"
 #include "text/json.hpp"
 
@@ -64,12 +66,59 @@ std::vector<fs::path> runs_in(const fs::path& storage) {
   return paths;
 }
 
-/// The run-N with the highest N of those that have begun; empty: there is none.
-fs::path last_begun(const fs::path& storage) {
+/// The name of the sweep file that the run belongs to; empty: it does not say so, as one of a
+/// program's own search or of an earlier version.
+std::string sweep_file_of(const fs::path& run) {
+  const auto program = json_in(run / detail::kProgramFile);
+  const auto file = program.is_object() ? program.value("file", Json()) : Json();
+  return file.is_string() ? file.get<std::string>() : std::string();
+}
+
+/// A file's name as program.json has it, which is UTF-8 also where the name is not.
+std::string as_recorded(const fs::path& file) {
+  const auto name = Json(file.filename().string());
+  return Json::parse(name.dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+}
+
+/// The runs of a storage that belong to other sweep files than the one that is looked for.
+class RunsOfOthers {
+ public:
+  /// Highest N first.
+  void add(const fs::path& run, const std::string& file) {
+    const auto is_same = [&](const auto& other) { return other.first == file; };
+    if (std::ranges::none_of(last_, is_same)) last_.emplace_back(file, run);
+  }
+  bool empty() const { return last_.empty(); }
+  [[noreturn]] void refuse(const fs::path& storage, const std::string& name) const {
+    std::string files;
+    for (std::size_t i = 0; i < std::min(last_.size(), kMostNamed); ++i)
+      files += fmt::format("{}'{}' (the last is {})", i == 0 ? "" : ", ", last_[i].first,
+                           last_[i].second.filename().string());
+    if (last_.size() > kMostNamed) files += fmt::format(" and {} more", last_.size() - kMostNamed);
+    throw std::runtime_error(fmt::format(
+        "tune: no run in '{}' belongs to '{}': those in it belong to {}. Name the run's folder, as "
+        "`--run {}`, to take it all the same, or begin a run of this file",
+        storage.string(), name, files, last_.front().second.string()));
+  }
+
+ private:
+  static constexpr std::size_t kMostNamed = 5;
+  std::vector<std::pair<std::string, fs::path>> last_;  // by file, its last run
+};
+
+/// The run-N with the highest N of those that have begun; empty: there is none. As last_run().
+fs::path last_begun(const fs::path& storage, const std::string& sweep_file = {}) {
+  const auto name = as_recorded(sweep_file);
+  RunsOfOthers others;
   for (auto& run : runs_in(storage)) {
+    const auto file = name.empty() ? std::string() : sweep_file_of(run);
+    const bool is_of_other = !file.empty() && file != name;
+    if (is_of_other && has_begun(run)) others.add(run, file);
+    if (is_of_other) continue;
     if (has_begun(run)) return run;
     refuse_without_journal(run);
   }
+  if (!others.empty()) others.refuse(storage, name);
   return {};
 }
 
@@ -126,8 +175,8 @@ void remove_summary(const fs::path& folder) {
   fs::remove(folder / kSummaryFile, ignored);
 }
 
-LastRun last_run(const fs::path& storage) {
-  const auto last = last_begun(storage);
+LastRun last_run(const fs::path& storage, const std::string& sweep_file) {
+  const auto last = last_begun(storage, sweep_file);
   if (last.empty()) return {};
   if (!fs::exists(last / kSummaryFile)) return {.folder = last};
   const auto found = summary_in(last / kSummaryFile);
@@ -158,7 +207,7 @@ std::string resume_command(const std::string& sweep_file, const fs::path& storag
   auto command = "troupe tune resume " + sweep_file;
   try {
     std::error_code failed;  // one of them is gone: not the same
-    const auto last = last_begun(spelled(storage));
+    const auto last = last_begun(spelled(storage), sweep_file);
     if (!last.empty() && fs::equivalent(last, folder, failed)) return command;
   } catch (const std::runtime_error&) {
     // It cannot be told which is the last one.

@@ -30,9 +30,11 @@ struct LastRun {
   /// `ended_as_asked` say nothing then: the journal does.
   std::string damaged_summary = {};
 };
-/// The run-N with the highest N of those that have begun. Throws as refuse_without_journal() where a
-/// later one has lost its journal.
-LastRun last_run(const std::filesystem::path& storage);
+/// The run-N with the highest N of those that have begun. `sweep_file`, if it is not empty: of those
+/// that belong to a sweep file of this name, or say of none that they do. Throws as
+/// refuse_without_journal() where a later one has lost its journal, and std::runtime_error, which
+/// names the files that the runs belong to, where all belong to others.
+LastRun last_run(const std::filesystem::path& storage, const std::string& sweep_file = {});
 
 /// What is wrong with the summary of a run, with the file and the place in it; empty: nothing, or
 /// there is none.
@@ -45,8 +47,8 @@ void remove_summary(const std::filesystem::path& folder);
 std::filesystem::path run_in(const std::filesystem::path& folder);
 
 /// The command of `troupe tune` that goes on with the run in `folder`, for the sweep of
-/// `sweep_file`. It names the folder unless that is the last run in `storage`, which the command
-/// goes on with by itself. Empty where `sweep_file` is: a program's own search.
+/// `sweep_file`. It names the folder unless that is the file's last run in `storage`, which the
+/// command goes on with by itself. Empty where `sweep_file` is: a program's own search.
 std::string resume_command(const std::string& sweep_file, const std::filesystem::path& storage,
                            const std::filesystem::path& folder);
 

@@ -214,7 +214,9 @@ void check_storage(const fs::path& given) {
   remove();
 }
 
-fs::path last_run_in(const fs::path& storage) { return last_run(spelled(storage)).folder; }
+fs::path last_run_in(const fs::path& storage, const std::string& sweep_file) {
+  return last_run(spelled(storage), sweep_file).folder;
+}
 
 std::string holder_of(const fs::path& folder) {
   const auto file = folder / ".lock";

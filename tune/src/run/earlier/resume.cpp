@@ -76,7 +76,7 @@ RunToResume run_to_resume(const Plan& plan, const Experiment& experiment,
   if (plan.storage.empty())
     throw std::invalid_argument(
         "tune: .resume goes on with the last run in .storage, and there is none; name a folder");
-  auto last = last_run(spelled(plan.storage));
+  auto last = last_run(spelled(plan.storage), plan.sweep_file);
   RunToResume found;
   if (!last.damaged_summary.empty()) {
     last.is_over = is_over_by_journal(plan, last.folder);
