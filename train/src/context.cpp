@@ -11,6 +11,8 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <troupe/errors.hpp>
+
 #include "checkpoint/directory.hpp"
 #include "checkpoint/kept_checkpoints.hpp"
 #include "checkpoint/restoring/restoring.hpp"
@@ -35,10 +37,26 @@
 namespace troupe::train {
 namespace {
 
+constexpr auto* kReturned =
+    "has returned from its function and makes no such call any more: all ranks call prepare(), "
+    "backward() and checkpoint() equally often";
+
 /// 0: as it was. A worker process has been given its threads as it started.
 int threads_of(const ContextOptions& options) {
   if (options.threads >= 0) return options.threads;
   return this_gang() != nullptr ? 0 : 1;
+}
+
+/// Runs a collective that the program calls by this name, which a GangBroken of it begins with.
+template <class Call>
+auto named(const char* name, Call call) {
+  try {
+    return call();
+  } catch (const GangBroken& broken) {
+    auto failure = broken.failure();
+    failure.message = fmt::format("{}: {}", name, failure.message);
+    throw GangBroken(std::move(failure));
+  }
 }
 
 }  // namespace
@@ -168,7 +186,7 @@ void Context::Impl::leave() {
   }
   if (here.world_size() == 1) return;
   const auto why = thrown ? with_refusal("has left by an exception before it made the communicator")
-                          : std::string("has finished before it made the communicator");
+                          : std::string(kReturned);
   decline(why);
   saver.decline(why);
 }
@@ -328,10 +346,12 @@ CheckpointSave Context::save(const std::vector<std::shared_ptr<torch::nn::Module
       .parts = impl_->optimizers->parts_of(optimizers),
   };
   if (!impl_->saver.has_storage()) return CheckpointSave(nullptr);
-  impl_->models->meet();
-  auto share = share_of_rank(impl_->here, *impl_->models, *impl_->optimizers, contents,
-                             impl_->epoch, copies);
-  return CheckpointSave(impl_->saver.get().begin(std::move(share)));
+  return named(copies ? "ctx.begin_checkpoint()" : "ctx.checkpoint()", [&] {
+    impl_->models->meet();
+    auto share = share_of_rank(impl_->here, *impl_->models, *impl_->optimizers, contents,
+                               impl_->epoch, copies);
+    return CheckpointSave(impl_->saver.get().begin(std::move(share)));
+  });
 }
 
 void tell_failure(Context& context, const std::exception& failed) noexcept {

@@ -170,6 +170,27 @@ TEST_CASE("an optimizer that a checkpoint does not have is told with what it has
                  Catch::Contains("was written with 0"));
 }
 
+TEST_CASE("a checkpoint without a rank that has returned names the call and what to do",
+          "[train][context][failure]") {
+  const Scratch scratch;
+  const auto outcomes = ForkedGang::on_one_node(2).run([&](GangContext& gang) {
+    const Leaving leaving(gang, 1);
+    {
+      TestMember member(gang, scratch.path());
+      Context ctx(member);
+      auto net = ctx.prepare(Net(kWidths));
+      if (ctx.rank() == 0) ctx.checkpoint(net);
+    }
+    if (gang.rank() == 1) await_leaving(gang);
+  });
+  CHECK(failures({outcomes[1]}) == "");
+  CHECK(outcomes[0].type == "GangBroken");
+  CHECK_THAT(outcomes[0].message,
+             Catch::Contains("ctx.checkpoint(): rank 1 has returned from its function and makes no "
+                             "such call any more: all ranks call prepare(), backward() and "
+                             "checkpoint() equally often (noticed by rank 0 in"));
+}
+
 TEST_CASE("the loaders of all ranks see every row once, on the rank's device",
           "[train][context][loader]") {
   CHECK(
@@ -258,9 +279,9 @@ TEST_CASE("a rank that leaves before there is a communicator leaves nobody waiti
     const auto& outcome = outcomes[static_cast<std::size_t>(r)];
     INFO("rank " << r << ": " << outcome.message);
     CHECK(outcome.type == "GangBroken");
-    CHECK_THAT(outcome.message,
-               Catch::Contains("rank " + std::to_string(leaver) +
-                               (throws ? " has left by an exception" : " has finished")));
+    CHECK_THAT(outcome.message, Catch::Contains("rank " + std::to_string(leaver) +
+                                                (throws ? " has left by an exception"
+                                                        : " has returned from its function")));
   }
 }
 
