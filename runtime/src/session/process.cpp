@@ -150,8 +150,7 @@ void Process::enter_gang(wire::GangInfo::Reader gang) {
 
 void Process::give_cpu_back() {
   if (Executor::is_this_thread()) executor_.on_wait_begun();
-  const bool of_call = detail::cpu_use() == detail::CpuUse::OfCalls;
-  post([this, of_call] { perform(cpu_lending_.begin_wait(of_call)); });
+  post([this] { perform(cpu_lending_.begin_wait()); });
 }
 
 detail::ObjectPtr Process::take_cpu_again() {

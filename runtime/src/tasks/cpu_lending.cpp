@@ -4,10 +4,9 @@
 
 namespace troupe::runtime {
 
-CpuLending::Then CpuLending::begin_wait(bool of_call) {
+CpuLending::Then CpuLending::begin_wait() {
   ++waiting_;
-  const bool is_known = state_ == State::Lent && !of_call;
-  if (is_known || state_ == State::Resuming) return Then::Nothing;
+  if (state_ == State::Resuming) return Then::Nothing;
   state_ = State::Lent;
   return Then::SayBlocked;
 }

@@ -15,13 +15,12 @@ namespace troupe::runtime {
 ///     +------------------------------------------------- resumed, nobody waits --------+
 ///
 /// 1. The CPU is lent while at least one of these threads waits, but for the time in [resuming].
-/// 2. The head hears Blocked only when it has answered the Unblocked before. Between two Unblocked it
-///    hears Blocked once, except for number 4.
+/// 2. The head hears Blocked only when it has answered the Unblocked before.
 /// 3. A thread whose wait is over goes on at the next resumed(), or at once where another one still
 ///    waits: then the CPU is lent on, and comes back with the last of them.
-/// 4. The wait of a call is told also where the CPU is lent: a thread that an earlier call has left
-///    behind may have lent the CPU of that call. That CPU went back when the lease ended, and this
-///    one is another. The head takes no notice where it knows.
+/// 4. A wait is told also where the CPU counts as lent: the thread that lent it may have been left
+///    behind by a call whose lease has ended since, and the CPU of a new lease has not been lent. The
+///    head takes no notice of what it knows.
 class CpuLending {
  public:
   /// What the owner does now.
@@ -32,9 +31,8 @@ class CpuLending {
     GoOn,          ///< the thread, at once
   };
 
-  /// A thread waits, and for longer than two messages are worth. `of_call`: it runs the calls of
-  /// others, or does the work of one.
-  Then begin_wait(bool of_call);
+  /// A thread waits, and for longer than two messages are worth. -> SayBlocked or Nothing
+  Then begin_wait();
   /// It has what it waited for. Asserts that it waits.
   Then end_wait();
   /// The head has answered, or never will. All threads whose wait is over go on. Asserts that an

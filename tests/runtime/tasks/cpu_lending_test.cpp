@@ -15,9 +15,9 @@ using Then = CpuLending::Then;
 /// Threads that use the CPU of a process, and the head, which answers when it likes.
 class Threads {
  public:
-  void wait(bool of_call = false) {
+  void wait() {
     ++waiting_;
-    perform(lending_.begin_wait(of_call), of_call);
+    perform(lending_.begin_wait());
   }
   /// The head has heard nothing, and what was lent is gone.
   void return_lease() { is_lent_ = false; }
@@ -41,10 +41,9 @@ class Threads {
   int to_resume() const { return to_resume_; }
 
  private:
-  /// Requires what numbers 2 and 4 of the header promise the head.
-  void perform(Then then, bool of_call = false) {
+  /// Requires what number 2 of the header promises the head.
+  void perform(Then then) {
     if (then == Then::SayBlocked) {
-      REQUIRE((of_call || !is_lent_));
       REQUIRE_FALSE(is_asked_);
       is_lent_ = true;
     } else if (then == Then::SayUnblocked) {
@@ -106,14 +105,12 @@ TEST_CASE("a thread that waits no longer than the head needs for an answer goes 
   CHECK_FALSE(threads.is_asked());
 }
 
-TEST_CASE("a call that waits lends its CPU also where an earlier call has left a thread that waits",
+TEST_CASE("a wait lends the CPU of a call also where an earlier call has left a thread that waits",
           "[runtime][tasks][cpus]") {
   Threads threads;
   threads.wait();
   threads.return_lease();
   threads.wait();
-  CHECK_FALSE(threads.is_lent());
-  threads.wait(true);
   CHECK(threads.is_lent());
 }
 
@@ -126,7 +123,7 @@ TEST_CASE("whatever threads wait in whatever order, the CPU is lent exactly whil
     Threads threads;
     for (int event = 0; event < 200; ++event) {
       const auto what = std::uniform_int_distribution(0, 2)(random);
-      if (what == 0 && threads.waiting() < 4) threads.wait(random() % 2 == 0);
+      if (what == 0 && threads.waiting() < 4) threads.wait();
       if (what == 1 && threads.waiting() > 0) threads.end_wait();
       if (what == 2 && threads.is_asked()) threads.answer();
       REQUIRE(threads.is_lent() == (threads.waiting() > 0 && !threads.is_asked()));
