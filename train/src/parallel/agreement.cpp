@@ -1,6 +1,7 @@
 #include "parallel/agreement.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <sstream>
 #include <stdexcept>
 #include <unordered_set>
@@ -120,8 +121,9 @@ std::string first_difference(const std::string& theirs, const std::string& mine,
   return "";
 }
 
+/// Options first: what follows may differ because they do.
 std::string first_difference(const std::string& theirs, const std::string& mine) {
-  for (const auto* kind : {"type", "parameter", "buffer", "gradient", "option"}) {
+  for (const auto* kind : {"option", "type", "parameter", "buffer", "gradient"}) {
     if (auto difference = first_difference(theirs, mine, kind); !difference.empty())
       return difference;
   }
@@ -163,17 +165,26 @@ std::string broadcast_text_on(Communicator& communicator, const std::string& tex
   });
 }
 
-/// `failure`: what it means where they are not the same.
-void check_same(Communicator& communicator, const std::string& failure, const std::string& mine,
+/// What a difference means.
+using FailureOf = std::function<std::string(const std::string& difference)>;
+
+void check_same(Communicator& communicator, const FailureOf& failure_of, const std::string& mine,
                 c10::Device device) {
   const auto theirs = broadcast_text_on(communicator, mine, device);
   const auto differences =
       gather_bytes(communicator, first_difference(theirs, mine), kDifferenceBytes, device);
   for (std::size_t rank = 0; rank < differences.size(); ++rank) {
-    if (differences[rank].front() == '\0') continue;
+    const std::string difference = differences[rank].c_str();
+    if (difference.empty()) continue;
     throw std::invalid_argument(
-        fmt::format("{}: on rank {} {}", failure, rank, differences[rank].c_str()));
+        fmt::format("{}: on rank {} {}", failure_of(difference), rank, difference));
   }
+}
+
+void check_same(Communicator& communicator, const std::string& failure, const std::string& mine,
+                c10::Device device) {
+  const FailureOf always = [&failure](const std::string&) { return failure; };
+  check_same(communicator, always, mine, device);
 }
 
 }  // namespace
@@ -196,9 +207,12 @@ ModelLayout layout_of(const torch::nn::Module& module) {
 void check_models_agree(Communicator& communicator, const ModelLayout& model,
                         const ContextOptions& options, c10::Device device) {
   if (communicator.size() == 1) return;
-  check_same(communicator, "the ranks' contexts have different options", describe(options), device);
-  check_same(communicator, "the ranks prepared different models",
-             describe(model, options.data_parallel), device);
+  const FailureOf failure_of = [](const std::string& difference) {
+    return difference.starts_with("option ") ? "the ranks' contexts have different options"
+                                             : "the ranks prepared different models";
+  };
+  check_same(communicator, failure_of, describe(options) + describe(model, options.data_parallel),
+             device);
 }
 
 void check_optimizers_agree(Communicator& communicator, const std::string& type,
