@@ -12,6 +12,8 @@
    in all.
 4. A test says by its exit code alone whether it failed. Where a test has a pattern by which ctest takes what it printed for
    the word that it passed, or that it was skipped, ctest does not look at the exit code: the run fails then.
+5. No process that a test has started, however indirectly, runs on once all tests have ended. One that does is named with its
+   command line and folder, and killed, and the run fails.
 
 With --in, given any number of times, only the tests of those folders of the build run, and their count is each one's own.
 What failed stands in FOLDER/failed_tests.txt, what was unsteady in FOLDER/unsteady_tests.txt, and what was left out for want
@@ -29,6 +31,8 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+
+from left_running import Marked
 
 AMPLE = 1800  # all tests of a preset take less; in one run they pack better
 MOST_FAILURES = 6
@@ -73,8 +77,9 @@ class Result:
 class Ctest:
     """The tests of one build folder."""
 
-    def __init__(self, build):
+    def __init__(self, build, marked):
         self._build = build
+        self._marked = marked
 
     def run(self, arguments):
         """Prints what ctest prints. -> its exit code, and a Result for each test that ran or could not be run."""
@@ -84,7 +89,8 @@ class Ctest:
         command = ["ctest", "--test-dir", self._build, "--output-on-failure", "--output-junit", report.resolve(),
                    "--test-output-size-passed", "1000000", "--test-output-size-failed", "1000000",
                    "--test-output-truncation", "middle", *arguments]
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8", errors="replace") as child:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, encoding="utf-8", errors="replace",
+                              env=self._marked.environment()) as child:
             endings = read_endings(echoed(child.stdout))
         results = read_report(report) if report.exists() else []
         for result in results:
@@ -210,8 +216,9 @@ def main():
 
     sys.stdout.reconfigure(errors="replace")
     broken, results, failed, unsteady, left_out, slow = "", [], [], [], [], ""
+    marked = Marked()
     for folder in options.folders or ["."]:
-        ctest = Ctest(options.build / folder)
+        ctest = Ctest(options.build / folder, marked)
         more_broken, more, more_left_out = run_all(ctest, ["--parallel", str(options.parallel), *theirs], options.extended_until)
         tests = ctest.listed([])
         slow += slow_tests(more, tests)
@@ -223,6 +230,7 @@ def main():
         left_out += more_left_out
     if not results and not broken:
         broken = "no test ran: none is built, or none has such a name or label\n"
+    broken += marked.end()
     failures = broken + described("FAILED", failed)
     (options.build / "failed_tests.txt").write_text(failures, encoding="utf-8")
     (options.build / "unsteady_tests.txt").write_text(described("UNSTEADY", unsteady), encoding="utf-8")

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """What the gate forgives and what it does not, by real runs of ctest over small folders of tests."""
 
+import re
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
+
+from left_running import read
 
 SCRIPT = Path(__file__).resolve().parent / "run_ctest.py"
 
@@ -52,6 +55,15 @@ class Gate(unittest.TestCase):
         self.assertEqual(self.file("failed_tests.txt"), "")
         self.assertIn("1 unsteady\n2 passed, 0 failed\n", printed)
         self.assertEqual(self.runs_of("once: of 2 [a+b] (c)"), 2)
+
+    def test_a_process_that_runs_on_is_named_and_killed_and_fails_the_run(self):
+        self.add("leaver", f"(cd /; setsid sleep 471 < /dev/null > /dev/null 2>&1 &) ; setsid sh -c 'sleep 1' > /dev/null 2>&1 &")
+        code, printed = self.run_gate()
+        self.assertEqual(code, 1, printed)
+        found = re.fullmatch(r"STILL RUNNING after all tests: process (\d+), begun 1?\d s ago in /: sleep 471\n", self.file("failed_tests.txt"))
+        self.assertTrue(found, printed)
+        self.assertIn("1 passed, 0 failed\n", printed)
+        self.assertEqual(read(Path("/proc") / found[1] / "cmdline"), b"")
 
     def test_only_the_folders_that_are_named_run(self):
         self.add("of none", "exit 1")
