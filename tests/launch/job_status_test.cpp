@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 #include <string>
 
 #include <catch2/catch.hpp>
 
+#include "guard.hpp"
 #include "job_support.hpp"
+#include "process_stat.hpp"
 
 using namespace troupe::test;
 using nlohmann::json;
@@ -47,14 +48,6 @@ void submit_and_wait_for_place(const TestCluster& cluster) {
   REQUIRE(state(cluster, "third") == "waits for its place");
 }
 
-bool runs(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const auto state = line.substr(std::min(line.rfind(')') + 2, line.size()), 1);
-  return !state.empty() && state != "Z" && state != "X";
-}
-
 /// The head may have heard of the end of the job's process, and not yet of that of its node.
 void check_lost(int exit_code, const std::string& told, const std::string& node) {
   INFO(told);
@@ -63,14 +56,19 @@ void check_lost(int exit_code, const std::string& told, const std::string& node)
                        Catch::Contains(" lost at 20"));
 }
 
-/// Kills a node, and returns once its process of that number has ended, which the head may not know.
-void kill_node(TestCluster& cluster, const std::string& node, pid_t process) {
+/// Kills the node of a job, and asks for the job once its process has ended, which the head may not
+/// know.
+void ask_after_loss(TestCluster& cluster, const std::string& name, const std::string& actor) {
+  const auto node = node_of(cluster, actor);
+  const auto process = process_of(cluster, actor);
   worker_named(cluster, node).signal(SIGKILL);
-  REQUIRE(eventually([process] { return !runs(process); }));
+  REQUIRE(gone_within(process, kGuard));
+  const auto told = job(cluster, {"status", name});
+  check_lost(told.exit_code, told.output, node);
 }
 
-/// Kills the node while `troupe job status` waits for an answer from the job on it.
-void lose_node_of_asked(TestCluster& cluster, const std::string& name, const std::string& actor) {
+/// Kills the node of a job while `troupe job status` waits for an answer from it.
+void lose_as_it_is_asked(TestCluster& cluster, const std::string& name, const std::string& actor) {
   const Stopped silent(process_of(cluster, actor));
   const auto node = node_of(cluster, actor);
   auto asking = start_job(cluster, {"status", name});
@@ -104,41 +102,22 @@ TEST_CASE("the status of a silent job says so and ends with 1", "[launch][cluste
   CHECK(job(cluster, {"status", "second"}).exit_code == 0);
 }
 
-TEST_CASE("the status of a job whose node was just killed is that of a lost one",
+TEST_CASE("the status of a job is that of a lost one once its node is killed",
           "[launch][cluster]") {
-  TestCluster cluster(2);
-  job(cluster, {"submit", "--name", "gone", "--", "sleep", "300"});
-  const auto node = node_of(cluster, "troupe-jobs/gone");
-  kill_node(cluster, node, process_of(cluster, "troupe-jobs/gone"));
-  const auto told = job(cluster, {"status", "gone"});
-  check_lost(told.exit_code, told.output, node);
+  for (const auto& lose : {ask_after_loss, lose_as_it_is_asked}) {
+    INFO((lose == ask_after_loss ? "killed before it is asked" : "killed while it is asked"));
+    {
+      TestCluster cluster(2);
+      job(cluster, {"submit", "--name", "gone", "--", "sleep", "300"});
+      lose(cluster, "gone", "troupe-jobs/gone");
+    }
+    TestCluster cluster(2, 1);
+    submit_and_wait_for_place(cluster);
+    lose(cluster, "third", "troupe-jobs-waiting/third");
+  }
 }
 
-TEST_CASE("the status of a waiting job whose node was just killed is that of a lost one",
-          "[launch][cluster]") {
-  TestCluster cluster(2, 1);
-  submit_and_wait_for_place(cluster);
-  const auto node = node_of(cluster, "troupe-jobs-waiting/third");
-  kill_node(cluster, node, process_of(cluster, "troupe-jobs-waiting/third"));
-  const auto told = job(cluster, {"status", "third"});
-  check_lost(told.exit_code, told.output, node);
-}
-
-TEST_CASE("the status of a job whose node is killed as it is asked is that of a lost one",
-          "[launch][cluster]") {
-  TestCluster cluster(2);
-  job(cluster, {"submit", "--name", "gone", "--", "sleep", "300"});
-  lose_node_of_asked(cluster, "gone", "troupe-jobs/gone");
-}
-
-TEST_CASE("the status of a waiting job whose node is killed as it is asked is that of a lost one",
-          "[launch][cluster]") {
-  TestCluster cluster(2, 1);
-  submit_and_wait_for_place(cluster);
-  lose_node_of_asked(cluster, "third", "troupe-jobs-waiting/third");
-}
-
-TEST_CASE("what is no job but has a log is refused with the command that shows it",
+TEST_CASE("a program that is no job is refused with the command that shows its log",
           "[launch][cluster][refusal]") {
   const TestCluster cluster(1);
   job(cluster, {"submit", "--name", "long", "--", "sleep", "300"});

@@ -10,11 +10,13 @@
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include "process_stat.hpp"
 #include "support/child.hpp"
 
 using namespace troupe::launch;
 using namespace std::chrono_literals;
 using troupe::test::kGuard;
+using troupe::test::runs;
 
 namespace {
 
@@ -175,9 +177,9 @@ TEST_CASE("programs are killed with the object that runs them", "[launch]") {
       for (const auto& written : programs.next(100ms).written) text += written.text;
     }
     pid = std::stoi(text);
-    CHECK(::kill(pid, 0) == 0);
+    CHECK(runs(pid));
   }
-  CHECK(::kill(pid, 0) != 0);
+  CHECK_FALSE(runs(pid));
 }
 
 TEST_CASE("a program that cannot be started has ended, with the reason", "[launch]") {

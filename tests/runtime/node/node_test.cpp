@@ -48,7 +48,7 @@ Program shipped_program_that(const std::string& behaviour) {
   return program;
 }
 
-bool exists(pid_t pid) { return !test::process_state(pid).empty(); }
+bool exists(pid_t pid) { return !test::stat_of(pid).state.empty(); }
 
 int zombies() {
   int count = 0;

@@ -20,8 +20,8 @@ pid_t child_that_exits(int code) {
   return pid;
 }
 
-bool is_zombie(pid_t child) { return test::process_state(child) == "Z"; }
-bool is_reaped(pid_t child) { return test::process_state(child).empty(); }
+bool is_zombie(pid_t child) { return test::stat_of(child).state == "Z"; }
+bool is_reaped(pid_t child) { return test::stat_of(child).state.empty(); }
 
 /// Until a child has ended, and the reaper has had its chance.
 void let_end(asio::io_context& loop, pid_t child) {

@@ -4,16 +4,16 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
-#include <sstream>
 #include <string>
 
-#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <fstream>
+
+#include "process_stat.hpp"
 
 namespace troupe::node::test {
 
@@ -30,33 +30,9 @@ void run_until(boost::asio::io_context& loop, const std::string& what, Condition
   }
 }
 
-struct ProcessStat {
-  std::string state;  ///< "R", "S", "Z", ...; "" where there is no such process
-  pid_t parent = 0;
-};
-inline ProcessStat stat_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  ProcessStat stat;
-  const auto closing = text.rfind(')');  // the name may hold anything
-  if (closing != std::string::npos)
-    std::istringstream(text.substr(closing + 1)) >> stat.state >> stat.parent;
-  return stat;
-}
-inline std::string process_state(pid_t pid) { return stat_of(pid).state; }
-inline bool runs(pid_t pid) {
-  const auto state = process_state(pid);
-  return !state.empty() && state != "Z" && state != "X";
-}
-inline bool gone_within(pid_t pid, std::chrono::milliseconds limit) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (runs(pid)) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    ::poll(nullptr, 0, 5);
-  }
-  return true;
-}
+using troupe::test::gone_within;
+using troupe::test::runs;
+using troupe::test::stat_of;
 
 /// A directory that is gone with this object.
 struct TemporaryDirectory {

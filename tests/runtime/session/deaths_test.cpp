@@ -1,7 +1,6 @@
 // What the death of a process costs its callers: what was running, and no more.
 #include <chrono>
 #include <csignal>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "functions.hpp"
 #include "gate.hpp"
 #include "guard.hpp"
+#include "process_stat.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -54,12 +54,7 @@ struct Stopper {
   std::string work(int number) { return work_largely(number); }
 };
 
-bool is_stopped(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string line;
-  std::getline(file, line);
-  return line.find(") T ") != std::string::npos;
-}
+bool is_stopped(pid_t process) { return stat_of(process).state == "T"; }
 
 /// A process that lets this one go on, a second after it was stopped. Made before threads are.
 class Waker {

@@ -1,7 +1,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include <catch2/catch.hpp>
@@ -10,6 +9,7 @@
 #include "eventually.hpp"
 #include "functions.hpp"
 #include "guard.hpp"
+#include "process_stat.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -24,14 +24,6 @@ bool all_is_free(const Cluster& cluster) {
     if (node["free"] != node["total"]) return false;
   }
   return true;
-}
-
-bool is_alive(int pid) {
-  std::ostringstream read;  // as far as it can be: the process may end meanwhile
-  read << std::ifstream("/proc/" + std::to_string(pid) + "/stat").rdbuf();
-  const auto text = read.str();
-  const auto end = text.rfind(')');
-  return end != std::string::npos && text[end + 2] != 'Z';
 }
 
 }  // namespace
@@ -339,7 +331,7 @@ TEST_CASE("with its cluster every process of it is gone", "[runtime][session]") 
     pids.push_back(counter.call<&Counter::pid>().get(kGuard));
     left = task<sleeps>(600'000);
   }
-  for (int pid : pids) CHECK_FALSE(is_alive(pid));
+  for (int pid : pids) CHECK_FALSE(runs(pid));
   CHECK_THROWS_WITH(left.get(kGuard), Catch::Contains("keep it for as long as refs and actors"));
   CHECK_THROWS_AS(task<twice>(1), Refused);
 }

@@ -18,11 +18,13 @@
 #include "collective/holdings.hpp"
 #include "collective/sub_gang.hpp"
 #include "guard.hpp"
+#include "process_stat.hpp"
 #include "support/forked_gang.hpp"
 
 using namespace troupe;
 using namespace troupe::train;
 using namespace troupe::testing;
+using troupe::test::gone_within;
 using troupe::test::kGuard;
 
 namespace {
@@ -85,9 +87,7 @@ class PendingWorks {
   Work last_ = queue_.all_reduce(&number_, 1, DataType::Float32);
 };
 
-void await_end_of(pid_t process) {
-  expect(eventually([&] { return ::kill(process, 0) != 0; }, kGuard), "the process has ended");
-}
+void await_end_of(pid_t process) { expect(gone_within(process, kGuard), "the process has ended"); }
 
 /// One rank ends a communicator for all, while no rank can come to the end of its call: another
 /// rank in each round, in another way. -> the error of a rank that is told
