@@ -129,7 +129,7 @@ TEST_CASE("a node that comes back too late is refused, and says why it ends",
   CHECK(WEXITSTATUS(*status) == 1);
 }
 
-TEST_CASE("a node connects again where it has found its head, of the addresses that a name has",
+TEST_CASE("a node connects again to the one of its name's addresses at which it found its head",
           "[cli][returns][network]") {
   if (run({"unshare", "--mount", "true"}).exit_code != 0) {
     WARN("skipped: mount namespaces need root");

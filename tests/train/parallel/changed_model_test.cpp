@@ -216,7 +216,7 @@ TEST_CASE("a copy that was registered beside the trained layers is to be frozen,
                        "parameter average.layer0.weight is another tensor than its model had when "
                        "it was prepared, so that its gradient would not be averaged over the "
                        "ranks: prepare the model again after such a change, or freeze the "
-                       "parameter (requires_grad_(false)) where it is not to be trained");
+                       "parameter (requires_grad_(false)) if it is to stay as it is");
           net->zero_grad();
           for (auto& parameter : average->parameters()) parameter.requires_grad_(false);
           const auto error = error_of(loss_of(net, ctx.rank()));

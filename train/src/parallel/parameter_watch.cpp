@@ -95,7 +95,7 @@ void ParameterWatch::refuse_added(bool (*is_averaged)(const at::Tensor&)) const 
     throw std::logic_error(fmt::format(
         "parameter {} is another tensor than its model had when it was prepared, so that its "
         "gradient would not be averaged over the ranks: prepare the model again after such a "
-        "change, or freeze the parameter (requires_grad_(false)) where it is not to be trained",
+        "change, or freeze the parameter (requires_grad_(false)) if it is to stay as it is",
         name));
   }
 }
