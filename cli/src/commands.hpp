@@ -44,6 +44,7 @@ struct ListArguments {
   std::string token_file;
   std::string what;                  // as kinds() has it
   std::vector<std::string> filters;  // KEY=VALUE
+  std::size_t limit = 0;             // rows; 0: the kind's own
   bool as_json = false;
 };
 int run_list(const ListArguments& arguments);

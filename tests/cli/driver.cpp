@@ -153,11 +153,25 @@ int stored(troupe::Cluster&) {
   return 0;
 }
 
+/// A value of its own and one of a worker process, until it is killed.
+int holds_values(troupe::Cluster&) {
+  const auto own = troupe::put(large(400'000));
+  const auto made = troupe::task<large>(std::size_t{300'000});
+  print("bytes", troupe::task<size_of>(made).get());
+  std::cout << "holding" << std::endl;
+  for (;;) pause();
+}
+
 int lasts(int milliseconds) {
   std::cout << "begun" << std::endl;
   usleep(1000 * static_cast<useconds_t>(milliseconds));
   return milliseconds;
 }
+
+int waits_for_lasting() { return troupe::task<lasts>(600'000).get(); }
+
+/// A task that runs, and one that waits for it, until somebody ends this process.
+int holds_tasks(troupe::Cluster&) { return troupe::task<waits_for_lasting>().get(); }
 
 /// Tasks, and an actor behind them, that need what one node alone has.
 int special(troupe::Cluster&) {
@@ -228,6 +242,8 @@ int main(int argc, char** argv) {
     if (what == "forks") return forks(cluster);
     if (what == "task") return task(cluster);
     if (what == "stored") return stored(cluster);
+    if (what == "holds_tasks") return holds_tasks(cluster);
+    if (what == "holds_values") return holds_values(cluster);
     std::cerr << "no such thing to do: " << what << '\n';
     return 2;
   } catch (const troupe::Refused& error) {

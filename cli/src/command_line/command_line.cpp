@@ -147,7 +147,8 @@ std::unique_ptr<CLI::App> make_app(Invocation& invocation) {
   add_command(*app, invocation, "status", "Nodes, jobs, actors, and what waits with the reason.",
               run_status);
   add_command(*app, invocation, "list",
-              "Nodes, actors, tasks, gangs, objects or jobs, a line for each; filtered.", run_list);
+              "Nodes, actors, tasks, gangs, objects, stores or jobs, a line for each; filtered.",
+              run_list);
   add_command(*app, invocation, "logs",
               "What worker processes have printed: of a job, an actor, a process.", run_logs);
   add_command(*app, invocation, "timeline",

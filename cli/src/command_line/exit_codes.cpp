@@ -78,7 +78,7 @@ std::vector<ExitCode> exit_codes(std::string_view command) {
             {"1", "there is a problem, or the findings could not be printed"},
             {"2", kWrongArguments}};
   }
-  if (command == "logs" || command == "job logs" || command == "timeline") {
+  if (command == "logs" || command == "job logs" || command == "timeline" || command == "list") {
     return {
         {"0", "done"},
         {"1",

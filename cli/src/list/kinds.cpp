@@ -9,6 +9,8 @@
 namespace troupe::cli {
 namespace {
 
+constexpr std::size_t kMostObjects = 100;
+
 std::vector<Kind> all_kinds() {
   return {
       {"nodes",
@@ -23,24 +25,36 @@ std::vector<Kind> all_kinds() {
        actor_rows,
        ""},
       {"tasks",
-       {"lease", "request", "job", "job_name", "state", "node", "process", "pid", "waits", "what",
-        "reason"},
-       {"lease", "request", "job", "job_name", "state", "node", "process", "pid"},
+       {"task", "state", "runs", "lease", "request", "job", "job_name", "node", "process", "pid",
+        "waits", "what", "reason"},
+       {"task", "state", "lease", "request", "job", "job_name", "node", "process", "pid"},
        task_rows,
-       "A row is a worker process that a job has leased for its tasks, or waits for. Which task "
-       "runs there, and how many\nwait behind it, is known to the job's own program, and not to "
-       "the head."},
+       "A row is a worker process that a job has leased for its tasks, with the one that runs "
+       "there, or one that it waits for.\nHow many tasks wait behind these is known to the job's "
+       "own program, and not to the head.",
+       0,
+       "running"},
       {"gangs",
        {"gang", "job", "state", "size", "nodes", "waits", "reason"},
        {"gang", "job", "state", "size"},
        gang_rows,
        ""},
       {"objects",
+       {"object", "bytes", "state", "copy", "node", "name", "owner", "pinned_by", "job",
+        "job_name"},
+       {"object", "state", "copy", "node", "name", "owner", "owner_pid", "owner_node", "job",
+        "job_name"},
+       object_rows,
+       "A row is a value in the object store of a node, where it lies from 100 KiB on; smaller "
+       "ones travel with their calls.",
+       kMostObjects,
+       "objects"},
+      {"stores",
        {"node", "name", "state", "objects", "used", "capacity", "pinned", "kept", "spilled"},
        {"node", "name", "state", "objects"},
-       object_rows,
-       "A row is the object store of a node, with what it holds in all. Single values are known to "
-       "their node, and not to\nthe head."},
+       store_rows,
+       "A row is the object store of a node, with what it holds in all: `troupe list objects` has "
+       "the single values."},
       {"jobs",
        {"job", "name", "state", "pid", "weight", "processes", "leases", "actors", "gangs",
         "pending", "reason"},

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-/// What `troupe list` lists: rows that are made of the head's status. A row is an object; a value
-/// that is not there is null.
+/// What `troupe list` lists: rows that are made of the head's status, and of what it asks its nodes.
+/// A row is an object; a value that is not there is null.
 namespace troupe::cli {
 
 struct Kind {
@@ -14,7 +14,11 @@ struct Kind {
   std::vector<std::string> columns;  // keys of a row, in the order of the table
   std::vector<std::string> filters;  // keys that --filter takes
   nlohmann::json (*rows)(const nlohmann::json& status);
-  std::string note;  // what the rows are not; may be empty
+  std::string note;       // what the rows are not; may be empty
+  std::size_t limit = 0;  // rows that are shown where nothing else is said; 0: all
+  /// What the head is asked beside its status, which then has the answer under this name; empty:
+  /// nothing. The answer names the nodes that are "silent".
+  std::string asked_of_nodes = {};
 };
 
 const std::vector<Kind>& kinds();

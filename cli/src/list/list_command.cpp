@@ -19,6 +19,7 @@ namespace troupe::cli {
 namespace {
 
 using nlohmann::json;
+constexpr std::size_t kMostOfNode = 10'000;                    // that it tells: node/store_host.cpp
 using Filters = std::map<std::string, std::set<std::string>>;  // by key, the values that count
 
 /// Throws std::invalid_argument, with the keys that there are.
@@ -71,6 +72,73 @@ std::string why_none(const Kind& kind, const json& rows, const Filters& filters)
       rows.size(), joined(there, ", "));
 }
 
+/// How many rows are shown; 0: all.
+std::size_t limit_of(const ListArguments& arguments, const Kind& kind) {
+  return arguments.limit != 0 ? arguments.limit : kind.limit;
+}
+
+/// Of each node, as many as are shown. What a filter takes may stand behind others.
+std::size_t most_of_each_node(const ListArguments& arguments, const Kind& kind) {
+  return arguments.filters.empty() ? limit_of(arguments, kind) : kMostOfNode;
+}
+
+/// The head's status, with what it has asked its nodes.
+json ask(const ListArguments& arguments, const Kind& kind) {
+  const auto head = find_head(arguments.head);
+  const auto token = find_token(head, arguments.token_file);
+  auto status = ask_head(head, token, {{"do", "status"}});
+  if (kind.asked_of_nodes.empty()) return status;
+  auto answer = ask_head(
+      head, token, {{"do", kind.asked_of_nodes}, {"most", most_of_each_node(arguments, kind)}},
+      kAnswerOfNodes);
+  if (answer.contains("error")) throw std::runtime_error(answer.at("error").get<std::string>());
+  status[kind.asked_of_nodes] = std::move(answer);
+  return status;
+}
+
+/// -> whether all nodes have answered.
+bool say_who_is_silent(const json& status, const Kind& kind) {
+  if (kind.asked_of_nodes.empty()) return true;
+  const auto& silent = status.at(kind.asked_of_nodes).at("silent");
+  for (const auto& node : silent) {
+    say(stderr, fmt::format("troupe: node {} has not answered: its {} are missing\n",
+                            node.get<std::string>(), kind.name));
+  }
+  return silent.empty();
+}
+
+/// How many rows there are, with those that no node told.
+std::size_t rows_in_all(const json& status, const Kind& kind, const Filters& filters,
+                        const json& rows) {
+  if (kind.asked_of_nodes.empty() || !filters.empty()) return rows.size();
+  return status.at(kind.asked_of_nodes).value(kind.name + "_in_all", rows.size());
+}
+
+/// Where a filter has not seen all that there is.
+void say_what_no_filter_saw(const json& status, const Kind& kind) {
+  if (kind.asked_of_nodes.empty()) return;
+  const auto& answer = status.at(kind.asked_of_nodes);
+  const auto seen = answer.value(kind.name, json::array()).size();
+  const auto in_all = answer.value(kind.name + "_in_all", seen);
+  if (seen < in_all) {
+    say(stderr, fmt::format("troupe: --filter has chosen among the first {} of {} {}: a node tells "
+                            "{} of its own at most\n",
+                            seen, in_all, kind.name, kMostOfNode));
+  }
+}
+
+/// Leaves the first ones, and says so.
+void cut(json& rows, std::size_t limit, std::size_t in_all, const Kind& kind) {
+  if (limit != 0 && rows.size() > limit)
+    rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(limit), rows.end());
+  if (rows.size() < in_all) {
+    say(stderr,
+        fmt::format("troupe: {} of {} {} are shown, the first ones: --limit shows more, and "
+                    "--filter others\n",
+                    rows.size(), in_all, kind.name));
+  }
+}
+
 }  // namespace
 
 int run_list(const ListArguments& arguments) {
@@ -82,13 +150,15 @@ int run_list(const ListArguments& arguments) {
     say(stderr, fmt::format("troupe list: {}\n", error.what()));
     return 2;
   }
-  const auto head = find_head(arguments.head);
-  const auto status = ask_head(head, find_token(head, arguments.token_file), {{"do", "status"}});
+  const auto status = ask(arguments, kind);
+  const bool is_whole = say_who_is_silent(status, kind);
   const auto all = kind.rows(status);
   json rows = json::array();
   for (const auto& row : all) {
     if (passes(row, filters)) rows.push_back(row);
   }
+  if (!filters.empty()) say_what_no_filter_saw(status, kind);
+  cut(rows, limit_of(arguments, kind), rows_in_all(status, kind, filters, rows), kind);
   if (arguments.as_json) {
     say_all(config::to_text(rows, 2) + '\n');
   } else if (rows.empty()) {
@@ -96,7 +166,7 @@ int run_list(const ListArguments& arguments) {
   } else {
     say_all(table(kind.columns, rows) + (kind.note.empty() ? "" : kind.note + '\n'));
   }
-  return 0;
+  return is_whole ? 0 : 1;
 }
 
 }  // namespace troupe::cli

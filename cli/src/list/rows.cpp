@@ -1,8 +1,13 @@
 #include "list/rows.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+
+#include <boost/algorithm/hex.hpp>
+
+#include "calls/timeline/call_trace.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -29,11 +34,63 @@ void add_wait(json& row, const std::map<Number, json>& waiting, Number number) {
   row["reason"] = waits ? found->second.at("reason") : json();
 }
 
-std::map<Number, std::string> job_names(const json& status) {
+void name_jobs(const json& status, json& rows) {
   std::map<Number, std::string> names;
   for (const auto& job : status.at("jobs"))
     names[job.at("job").get<Number>()] = job.at("name").get<std::string>();
-  return names;
+  for (auto& row : rows) {
+    const auto found = names.find(row.at("job").get<Number>());
+    row["job_name"] = found == names.end() ? std::string() : found->second;
+  }
+}
+
+/// By process, the call that is under way there.
+std::map<Number, json> running_calls(const json& parts) {
+  std::map<Number, json> running;
+  for (const auto& part : parts) {
+    const auto text = boost::algorithm::unhex(part.at("text").get<std::string>());
+    const auto trace = runtime::decode_call_trace(text);
+    if (!trace || trace->spans.empty()) continue;
+    const auto& call = trace->spans.front();
+    const auto ran = trace->read - std::min(trace->read, call.begin);
+    running[trace->process.value()] = {{"task", trace->names[call.name]},
+                                       {"state", trace->spans.size() > 1 ? "blocked" : "running"},
+                                       {"runs", static_cast<double>(ran) / 1e9}};
+  }
+  return running;
+}
+
+json leased_row(const json& process, Number lease, const std::map<Number, json>& running) {
+  json row{{"task", nullptr},
+           {"state", "leased"},
+           {"runs", nullptr},
+           {"lease", lease},
+           {"request", nullptr},
+           {"job", process.at("job")},
+           {"node", process.at("node")},
+           {"process", process.at("process")},
+           {"pid", unless_none(process.at("pid"))},
+           {"waits", nullptr},
+           {"what", nullptr},
+           {"reason", nullptr}};
+  const auto call = running.find(process.at("process").get<Number>());
+  if (call != running.end()) row.update(call->second);
+  return row;
+}
+
+json pending_row(const json& pending) {
+  return {{"task", nullptr},
+          {"state", "pending"},
+          {"runs", nullptr},
+          {"lease", nullptr},
+          {"request", pending.at("request")},
+          {"job", pending.at("job")},
+          {"node", nullptr},
+          {"process", nullptr},
+          {"pid", nullptr},
+          {"waits", pending.at("seconds")},
+          {"what", pending.at("what")},
+          {"reason", pending.at("reason")}};
 }
 
 }  // namespace
@@ -65,41 +122,16 @@ json actor_rows(const json& status) {
 
 json task_rows(const json& status) {
   const std::string use = "lease ";
-  const auto names = job_names(status);
-  const auto name_of = [&names](const json& job) {
-    const auto found = names.find(job.get<Number>());
-    return found == names.end() ? std::string() : found->second;
-  };
+  const auto running = running_calls(status.at("running").at("parts"));
   json rows = json::array();
   for (const auto& process : status.at("processes")) {
     const auto used = process.at("use").get<std::string>();
-    if (!used.starts_with(use)) continue;
-    rows.push_back({{"lease", std::stoull(used.substr(use.size()))},
-                    {"request", nullptr},
-                    {"job", process.at("job")},
-                    {"job_name", name_of(process.at("job"))},
-                    {"state", "leased"},
-                    {"node", process.at("node")},
-                    {"process", process.at("process")},
-                    {"pid", unless_none(process.at("pid"))},
-                    {"waits", nullptr},
-                    {"what", nullptr},
-                    {"reason", nullptr}});
+    if (used.starts_with(use))
+      rows.push_back(leased_row(process, std::stoull(used.substr(use.size())), running));
   }
-  for (const auto& pending : status.at("pending")) {
-    if (pending.value("kind", "") != "lease") continue;
-    rows.push_back({{"lease", nullptr},
-                    {"request", pending.at("request")},
-                    {"job", pending.at("job")},
-                    {"job_name", name_of(pending.at("job"))},
-                    {"state", "pending"},
-                    {"node", nullptr},
-                    {"process", nullptr},
-                    {"pid", nullptr},
-                    {"waits", pending.at("seconds")},
-                    {"what", pending.at("what")},
-                    {"reason", pending.at("reason")}});
-  }
+  for (const auto& pending : status.at("pending"))
+    if (pending.value("kind", "") == "lease") rows.push_back(pending_row(pending));
+  name_jobs(status, rows);
   return rows;
 }
 
@@ -121,6 +153,29 @@ json gang_rows(const json& status) {
 }
 
 json object_rows(const json& status) {
+  std::map<Number, json> processes;
+  for (const auto& process : status.at("processes"))
+    processes[process.at("process").get<Number>()] = process;
+  json rows = status.at("objects").at("objects");
+  for (auto& row : rows) {
+    row["name"] = row.at("node_name");
+    row.erase("node_name");
+    const auto owner = processes.find(row.at("owner").get<Number>());
+    const bool is_known = owner != processes.end();
+    row["owner_pid"] = is_known ? unless_none(owner->second.at("pid")) : json();
+    row["owner_node"] = is_known ? unless_none(owner->second.at("node")) : json();
+    row["copy"] = row.at("copy").get<bool>() ? "copy" : "original";
+    for (auto& process : row["pinned_by"])
+      process = process == 0 ? json("the node") : json(std::to_string(process.get<Number>()));
+  }
+  name_jobs(status, rows);
+  std::ranges::stable_sort(rows.get_ref<json::array_t&>(), [](const json& one, const json& other) {
+    return one.at("bytes").get<Number>() > other.at("bytes").get<Number>();
+  });
+  return rows;
+}
+
+json store_rows(const json& status) {
   json rows = json::array();
   for (const auto& node : status.at("nodes")) {
     const bool used = node.contains("store");

@@ -27,7 +27,8 @@ std::string title(std::string key) {
 }
 
 bool is_bytes(const std::string& key) {
-  static const std::set<std::string> kBytes{"used", "capacity", "pinned", "kept", "spilled"};
+  static const std::set<std::string> kBytes{"used", "capacity", "pinned",
+                                            "kept", "spilled",  "bytes"};
   return kBytes.contains(key);
 }
 
@@ -50,7 +51,7 @@ std::string cell(const std::string& key, const json& value) {
     return text.empty() ? "-" : text;
   }
   if (value.is_structured()) return list_of(value);
-  if (key == "waits") return fmt::format("{:.1f} s", value.get<double>());
+  if (key == "waits" || key == "runs") return fmt::format("{:.1f} s", value.get<double>());
   if (is_bytes(key)) return store::format_bytes(value.get<std::uint64_t>());
   if (value.is_number_float()) return fmt::format("{:g}", value.get<double>());
   return value.dump();

@@ -248,8 +248,7 @@ struct Head::Impl {
                           : "";
     control.carry_out_effects();
     nlohmann::json answer;
-    if ((what == "logs" || what == "timeline") && may_stop)
-      return answer_logs(connection, request, what == "timeline");
+    if (is_of_nodes(what) && may_stop) return ask_nodes(connection, request, what);
     if (what == "status") {
       answer = control.status();
     } else if (what == "nodes") {
@@ -268,12 +267,19 @@ struct Head::Impl {
     if (what == "stop" && may_stop) stop_asked();
   }
 
+  static bool is_of_nodes(const std::string& what) {
+    return what == "logs" || what == "timeline" || what == "running" || what == "objects";
+  }
+
   /// The administrator may have hung up by then.
-  void answer_logs(const transport::ConnectionPtr& connection, const nlohmann::json& request,
-                   bool calls) {
+  void ask_nodes(const transport::ConnectionPtr& connection, const nlohmann::json& request,
+                 const std::string& what) {
     try {
       logs.ask(
-          calls ? read_timeline_query(request) : read_log_query(request, control),
+          what == "timeline"  ? read_timeline_query(request)
+          : what == "running" ? running_query()
+          : what == "objects" ? read_objects_query(request)
+                              : read_log_query(request, control),
           [weak = std::weak_ptr(connection)](const nlohmann::json& answer) {
             if (const auto asker = weak.lock()) reply(asker, answer);
           },

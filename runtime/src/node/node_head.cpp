@@ -57,6 +57,24 @@ void Node::Impl::flush_output(JobId job) {
   to_head(message);
 }
 
+void Node::Impl::on_log_request(wire::LogRequest::Reader request) {
+  transport::Outgoing answer;
+  auto reply = answer.root().initLogReply();
+  reply.setId(request.getId());
+  const Logs logs{
+      .folder = options_.log_directory,
+      .was_started = [this](ProcessId process) { return workers_.was_started(process); },
+      .runs = [this](ProcessId process) { return workers_.runs(process); }};
+  if (request.getObjects()) {
+    if (store_) store_->list_objects(request.getMost(), reply);
+  } else if (request.getCalls()) {
+    read_traces(logs, workers_.traces(), request, reply);
+  } else {
+    read_logs(logs, request, reply);
+  }
+  to_head(answer);
+}
+
 void Node::Impl::on_message(wire::Message::Reader message) {
   if (message.isHeartbeat()) {
     if (head_silence_.heard(Clock::now()) == transport::PeerSilence::Change::SpeaksAgain)
@@ -86,21 +104,8 @@ void Node::Impl::on_message(wire::Message::Reader message) {
     }
     case wire::Message::OUTPUT_FLUSH:
       return flush_output(JobId(message.getOutputFlush()));
-    case wire::Message::LOG_REQUEST: {
-      transport::Outgoing answer;
-      const Logs logs{
-          .folder = options_.log_directory,
-          .was_started = [this](ProcessId process) { return workers_.was_started(process); },
-          .runs = [this](ProcessId process) { return workers_.runs(process); }};
-      const auto request = message.getLogRequest();
-      const auto reply = answer.root().initLogReply();
-      if (request.getCalls()) {
-        read_traces(logs, workers_.traces(), request, reply);
-      } else {
-        read_logs(logs, request, reply);
-      }
-      return to_head(answer);
-    }
+    case wire::Message::LOG_REQUEST:
+      return on_log_request(message.getLogRequest());
     case wire::Message::NODE_LOST:
       return workers_.tell_node_lost(message.getNodeLost());
     case wire::Message::SHUTDOWN:

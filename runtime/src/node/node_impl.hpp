@@ -77,6 +77,7 @@ struct Node::Impl {
   std::string about_standstill() const;
   void on_job_ended(JobId job);
   void on_start_process(wire::StartProcess::Reader start);
+  void on_log_request(wire::LogRequest::Reader request);
   void open_store();
   void beat();
   void tell_store_usage();

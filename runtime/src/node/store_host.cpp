@@ -1,5 +1,6 @@
 #include "node/store_host.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -8,9 +9,26 @@
 #include <fmt/format.h>
 
 #include "log/log.hpp"
+#include "store/codec.hpp"
 #include "wire/codec.hpp"
 
 namespace troupe::node {
+namespace {
+
+constexpr std::uint64_t kMostListed = 10'000;  // of one answer, whatever is asked for
+
+void write_view(wire::HeldObject::Builder into, const store::ObjectView& view) {
+  store::write_object(into.initObject(), view.object);
+  into.setJob(view.job.value());
+  into.setOwner(view.owner.value());
+  into.setBytes(view.bytes);
+  into.setState(static_cast<std::uint8_t>(view.state));
+  into.setIsCopy(view.is_copy);
+  auto pins = into.initPinnedBy(static_cast<unsigned>(view.pinned_by.size()));
+  for (unsigned i = 0; i < pins.size(); ++i) pins.set(i, view.pinned_by[i].value());
+}
+
+}  // namespace
 
 StoreHost::StoreHost(Callbacks callbacks) : callbacks_(std::move(callbacks)) {
   address_.machine = callbacks_.machine;
@@ -93,6 +111,14 @@ void StoreHost::ended(ProcessId process) {
 void StoreHost::job_ended(JobId job) {
   if (service_) service_->job_ended(job);
   if (exchange_) exchange_->job_ended(job);
+}
+
+void StoreHost::list_objects(std::uint64_t most, wire::LogReply::Builder reply) const {
+  if (!service_) return;
+  const auto views = service_->largest(static_cast<std::size_t>(std::min(most, kMostListed)));
+  reply.setObjectsInAll(service_->statistics().objects);
+  auto list = reply.initObjects(static_cast<unsigned>(views.size()));
+  for (unsigned i = 0; i < list.size(); ++i) write_view(list[i], views[i]);
 }
 
 std::optional<store::Statistics> StoreHost::statistics() const {

@@ -58,6 +58,8 @@ class StoreHost {
   /// The process has ended.
   void ended(ProcessId process);
   void job_ended(JobId job);
+  /// Answers `troupe list objects`: the first objects by size, at most `most` and 10,000 of them.
+  void list_objects(std::uint64_t most, wire::LogReply::Builder reply) const;
   /// nullopt: nobody has used the store yet.
   std::optional<store::Statistics> statistics() const;
   /// Nothing is kept, nobody is heard any more.

@@ -420,7 +420,7 @@ void Workers::log_failed_start(const Worker& worker, const Failure& failure) {
   last_failed_start_ = std::move(text);
 }
 
-std::optional<runtime::CallTrace> Workers::trace_of(const Worker& worker) const {
+std::optional<runtime::CallTrace> Workers::trace_of(const Worker& worker, bool only_running) const {
   if (!worker.record || worker.record->history().empty()) return std::nullopt;
   runtime::CallTrace trace;
   trace.job = worker.setup.job;
@@ -429,7 +429,8 @@ std::optional<runtime::CallTrace> Workers::trace_of(const Worker& worker) const 
   trace.node = worker.setup.node;
   trace.node_name = options_.node_name;
   trace.ended = worker.over;
-  const auto content = worker.record->history().read();
+  const auto& history = worker.record->history();
+  const auto content = only_running ? history.read_running() : history.read();
   fill(trace, content, os::TickScale::now());
   return trace;
 }
@@ -440,16 +441,16 @@ LiveTraces Workers::traces() const {
     if (worker->record && !worker->record->history().empty())
       live.processes.emplace(process, worker->setup.job);
   }
-  live.read = [this](ProcessId process) {
+  live.read = [this](ProcessId process, bool only_running) {
     const auto found = workers_.find(process);
-    return found == workers_.end() ? std::nullopt : trace_of(*found->second);
+    return found == workers_.end() ? std::nullopt : trace_of(*found->second, only_running);
   };
   return live;
 }
 
 void Workers::save_trace(const Worker& worker) const {
   if (options_.log_directory.empty()) return;
-  if (const auto trace = trace_of(worker)) node::save_trace(options_.log_directory, *trace);
+  if (const auto trace = trace_of(worker, false)) node::save_trace(options_.log_directory, *trace);
 }
 
 void Workers::report(Worker& worker, const Failure& failure) {

@@ -132,7 +132,7 @@ class Workers {
   void report(Worker& worker, const Failure& failure);
   Failure describe_end(const Worker& worker, int status) const;
   std::string memory_ran_out(const Worker& worker, int status);
-  std::optional<runtime::CallTrace> trace_of(const Worker& worker) const;
+  std::optional<runtime::CallTrace> trace_of(const Worker& worker, bool only_running) const;
   void save_trace(const Worker& worker) const;
   void log_failed_start(const Worker& worker, const Failure& failure);
 

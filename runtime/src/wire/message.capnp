@@ -89,7 +89,7 @@ struct Message {
     workerOutput @66 :WorkerOutput;  # node to head, and on to the driver of that job: what its worker processes print
     outputFlush @67 :UInt64;         # driver to head, and on to the nodes of that job: to send now what there is of it
     outputFlushed @68 :UInt64;       # the answer, behind that output
-    logRequest @69 :LogRequest;      # head to node: what `troupe logs` asks for
+    logRequest @69 :LogRequest;      # head to node: what `troupe logs`, `timeline` and `list objects` ask for
     logReply @70 :LogReply;          # the answer
 
     nodeStoodStill @71 :UInt32;      # node to head: for so many milliseconds, as its process was stopped or its machine paused
@@ -397,12 +397,25 @@ struct LogRequest {
   most @4 :UInt64;            # bytes of all files together: of a file without a place, the last ones
   calls @6 :Bool;             # not what they have printed but what they have run: each part is a CallTrace
   after @7 :UInt64;           # of calls: only processes with higher numbers
+  running @9 :Bool;           # of calls: only those that are under way, and no files
+  objects @8 :Bool;           # not of processes: the `most` largest objects that the node's store holds
 }
 struct LogPlace { process @0 :UInt64; offset @1 :UInt64; }
 struct LogReply {
   id @0 :UInt64;
   parts @1 :List(LogPart);
   clock @2 :UInt64;           # the node's, on the wall, as it answers: nanoseconds since 1970
+  objects @3 :List(HeldObject); # the largest first
+  objectsInAll @4 :UInt64;    # that the store holds
+}
+struct HeldObject {
+  object @0 :ObjectKey;
+  job @1 :UInt64;
+  owner @2 :UInt64;           # the process that will free it
+  bytes @3 :UInt64;
+  state @4 :UInt8;            # troupe::store::ObjectView::State
+  isCopy @5 :Bool;            # of an object of another node
+  pinnedBy @6 :List(UInt64);  # processes, the first 16; 0: the node itself
 }
 struct CallTrace {            # also a file, beside the logs; troupe::runtime::CallTrace
   magic @0 :UInt64;

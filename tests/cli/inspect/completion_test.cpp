@@ -36,7 +36,7 @@ Words offered_by_bash(const Script& script, const std::vector<std::string>& word
 }
 
 const Words kStrategies{"pack", "spread", "strict-pack", "strict-spread"};
-const Words kKinds{"nodes", "actors", "tasks", "gangs", "objects", "jobs"};
+const Words kKinds{"nodes", "actors", "tasks", "gangs", "objects", "stores", "jobs"};
 
 Words names_in(const std::string& group) {
   const auto names = commands_of(group);

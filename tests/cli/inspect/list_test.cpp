@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <csignal>
+#include <set>
+
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -24,6 +28,12 @@ Finished list(const TestCluster& cluster, const std::string& what,
 json rows(const TestCluster& cluster, const std::string& what, std::vector<std::string> more = {}) {
   more.emplace_back("--json");
   return json::parse(printed_by(list_command(what, more), cluster.environment()));
+}
+
+std::string state_of(const json& row) { return row.at("state").get<std::string>(); }
+
+std::ptrdiff_t with_state(const json& rows, const std::string& state) {
+  return std::ranges::count_if(rows, [&](const json& row) { return state_of(row) == state; });
 }
 
 /// Two CPUs, which two actors hold; a task, an actor and a gang wait for them.
@@ -143,7 +153,7 @@ TEST_CASE("a filter that means nothing is refused with the keys that there are",
              Catch::Contains("not of the form KEY=VALUE, such as gang=1"));
   const auto unknown = run({TROUPE_PROGRAM, "list", "things"});
   CHECK(unknown.exit_code == 2);
-  CHECK_THAT(unknown.output, Catch::Contains("nodes,actors,tasks,gangs,objects,jobs"));
+  CHECK_THAT(unknown.output, Catch::Contains("nodes,actors,tasks,gangs,objects,stores,jobs"));
 }
 
 TEST_CASE("a kind is listed by its singular too, and a misspelt word is told the nearest",
@@ -165,12 +175,101 @@ TEST_CASE("a kind is listed by its singular too, and a misspelt word is told the
                  Catch::Contains("; did you mean 'state'?\n"));
 }
 
-TEST_CASE("objects are listed by node, and single ones said not to be", "[cli][cluster][list]") {
+TEST_CASE("tasks are listed with what runs in each process, and whether it waits for another task",
+          "[cli][cluster][list]") {
   TestCluster cluster(1);
-  CHECK(rows(cluster, "objects")[0]["state"] == "never used");
+  auto holder = cluster.driver("holds_tasks");
+  json tasks;
+  CHECK(eventually([&] {
+    tasks = rows(cluster, "tasks");
+    return tasks.size() == 2 && with_state(tasks, "blocked") == 1 &&
+           with_state(tasks, "running") == 1;
+  }));
+  INFO(tasks.dump(2));
+  for (const auto& task : tasks) {
+    const auto name = task.at("task").get<std::string>();
+    CHECK_THAT(name, Catch::EndsWith(state_of(task) == "running" ? "lasts" : "waits_for_lasting"));
+    CHECK(task.at("runs").get<double>() >= 0);
+    CHECK(task.at("node") == 1);
+    CHECK(task.at("pid").get<pid_t>() > 0);
+    CHECK(rows(cluster, "tasks", {"--filter", "task=" + name}).size() == 1);
+  }
+  CHECK_THAT(list(cluster, "tasks").output, Catch::StartsWith("TASK "));
+  holder.signal(SIGKILL);
+  CHECK(eventually([&] { return rows(cluster, "tasks").empty(); }));
+}
+
+TEST_CASE("stores are listed by node, with what each holds in all", "[cli][cluster][list]") {
+  TestCluster cluster(1);
+  CHECK(rows(cluster, "stores")[0]["state"] == "never used");
   CHECK(cluster.run_driver("stored").exit_code == 0);
-  CHECK(eventually([&] { return rows(cluster, "objects")[0]["state"] == "used"; }));
-  CHECK(rows(cluster, "objects")[0]["capacity"].get<std::uint64_t>() > 0);
-  CHECK_THAT(list(cluster, "objects").output,
-             Catch::Contains("Single values are known to their node"));
+  CHECK(eventually([&] { return rows(cluster, "stores")[0]["state"] == "used"; }));
+  CHECK(rows(cluster, "stores")[0]["capacity"].get<std::uint64_t>() > 0);
+  CHECK_THAT(list(cluster, "stores").output, Catch::Contains("`troupe list objects` has"));
+}
+
+TEST_CASE("single objects are listed with their sizes, where they lie, and who keeps them",
+          "[cli][cluster][list]") {
+  TestCluster cluster(1);
+  CHECK(list(cluster, "objects").output == "nothing: there are no objects\n");
+  auto holder = cluster.driver("holds_values");
+  holder.wait_for_output("holding");
+  const auto objects = rows(cluster, "objects");
+  INFO(objects.dump(2));
+  REQUIRE(objects.size() == 2);
+  CHECK(objects[0]["bytes"].get<std::uint64_t>() >= 400'000);
+  CHECK(objects[1]["bytes"].get<std::uint64_t>() >= 300'000);
+  for (const auto& object : objects) {
+    CHECK(object["name"] == "w1");
+    CHECK(object["copy"] == "original");
+    CHECK(object["job_name"] == "test_driver");
+    CHECK(object["owner_pid"] == holder.pid());
+    CHECK((object["state"] == "in memory" || object["state"] == "pinned"));
+    CHECK(object["pinned_by"].empty() == (object["state"] == "in memory"));
+  }
+  CHECK(rows(cluster, "objects", {"--filter", "owner_pid=-"}).empty());
+  CHECK(rows(cluster, "objects", {"--filter", "name=w1"}).size() == 2);
+  CHECK_THAT(list(cluster, "objects").output, Catch::StartsWith("OBJECT") &&
+                                                  Catch::Contains("KiB") &&
+                                                  Catch::Contains("test_driver"));
+  holder.signal(SIGKILL);
+  CHECK(eventually([&] { return rows(cluster, "objects").empty(); }));
+}
+
+TEST_CASE("a list that is cut says how many rows there are", "[cli][cluster][list]") {
+  TestCluster cluster(2);
+  auto holder = cluster.driver("holds_values");
+  holder.wait_for_output("holding");
+  const auto check_cut = [&](const std::string& what, const std::vector<std::string>& more,
+                             const std::string& in_all) {
+    const auto shown = list(cluster, what, more);
+    CHECK(shown.exit_code == 0);
+    CHECK(json::parse(shown.output).size() == 1);
+    CHECK(shown.errors == "troupe: 1 of " + in_all + " " + what +
+                              " are shown, the first ones: --limit shows more, and --filter "
+                              "others\n");
+  };
+  const auto in_all = std::to_string(rows(cluster, "objects").size());
+  check_cut("objects", {"--limit", "1", "--json"}, in_all);
+  check_cut("objects", {"--limit", "1", "--json", "--filter", "job_name=test_driver"}, in_all);
+  check_cut("nodes", {"--limit", "1", "--json"}, "2");
+  CHECK(list(cluster, "nodes", {"--limit", "2"}).errors.empty());
+  CHECK(list(cluster, "nodes", {"--limit", "0"}).exit_code == 2);
+  holder.signal(SIGKILL);
+}
+
+TEST_CASE("a node that stands still is named, and the objects of the others are listed",
+          "[cli][cluster][list]") {
+  TestCluster cluster(2);
+  auto holder = cluster.driver("holds_values");
+  holder.wait_for_output("holding");
+  const auto before = rows(cluster, "objects", {"--filter", "name=w1"});
+  const auto node = cluster.worker(1).agent();
+  REQUIRE(kill(node, SIGSTOP) == 0);
+  const auto shown = list(cluster, "objects", {"--json"});
+  REQUIRE(kill(node, SIGCONT) == 0);
+  CHECK(shown.exit_code == 1);
+  CHECK(shown.errors == "troupe: node w2 has not answered: its objects are missing\n");
+  CHECK(json::parse(shown.output) == before);
+  holder.signal(SIGKILL);
 }

@@ -60,6 +60,27 @@ struct AskedNodes {
     reply.setId(1);
     logs.on_reply(from, reply.asReader());
   }
+  void ask_for_objects() {
+    answer.reset();
+    LogRequests::Wanted wanted;
+    wanted.most = 5;
+    wanted.objects = true;
+    logs.ask(
+        wanted, [this](const json& given) { answer = given; }, now);
+  }
+  void reply_with_object(NodeId from, std::uint8_t state) {
+    capnp::MallocMessageBuilder message;
+    auto reply = message.initRoot<troupe::wire::LogReply>();
+    reply.setId(2);
+    reply.setObjectsInAll(7);
+    auto object = reply.initObjects(1)[0];
+    object.initObject().setProcess(4);
+    object.getObject().setNumber(9);
+    object.setBytes(4096);
+    object.setState(state);
+    object.initPinnedBy(1).set(0, 3);
+    logs.on_reply(from, reply.asReader());
+  }
   /// A tick comes when it is due, until so much time has passed.
   void run(LogRequests::Clock::duration time) {
     for (const auto end = now + time; now < end && !answer;) logs.tick(now += LogRequests::kTick);
@@ -108,4 +129,32 @@ TEST_CASE("a node that is lost before it answers is named, and no longer waited 
   }
   REQUIRE(head.answer);
   CHECK(head.silent() == json{"first"});
+}
+
+TEST_CASE("objects are those of the nodes that answer, and the others are named", "[head][logs]") {
+  AskedNodes head;
+  head.reply(NodeId(1));
+  head.reply(NodeId(2));
+  CHECK_FALSE(head.answer.value().contains("objects"));
+  head.ask_for_objects();
+  head.reply_with_object(NodeId(1), 2);
+  head.run(11s);
+  const auto& answer = head.answer.value();
+  CHECK(head.silent() == json{"second"});
+  CHECK(answer.at("objects_in_all") == 7);
+  REQUIRE(answer.at("objects").size() == 1);
+  const auto& object = answer.at("objects")[0];
+  CHECK(object.at("object") == "4.9");
+  CHECK(object.at("node_name") == "first");
+  CHECK(object.at("state") == "pinned");
+  CHECK(object.at("pinned_by") == json{3});
+}
+
+TEST_CASE("the state of an object that a newer node tells is not known", "[head][logs]") {
+  AskedNodes head;
+  head.ask_for_objects();
+  head.reply_with_object(NodeId(1), 200);
+  head.reply_with_object(NodeId(2), 3);
+  CHECK(head.answer.value().at("objects")[0].at("state") == "unknown");
+  CHECK(head.answer.value().at("objects")[1].at("state") == "on disk");
 }

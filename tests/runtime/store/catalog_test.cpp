@@ -455,3 +455,34 @@ TEST_CASE("frees that come before their objects are counted, and forgotten once 
   for (std::uint64_t number = 3; number <= 8; ++number)
     CHECK(catalog.knows({1_process, number}) == (number != 5 && number != 6));
 }
+
+TEST_CASE("the largest objects are told first, with their states and who has them pinned",
+          "[store][catalog]") {
+  using State = ObjectView::State;
+  World world;
+  world.put({1_process, 1}, 1, 2_process);
+  world.put({1_process, 2}, 3);
+  world.put({2_process, 1}, 1, 2_process);
+  world.create({2_process, 2}, 2);
+  world.of<Got>(world.catalog.get(2_process, RequestId(100), {1_process, 2}));
+  world.catalog.free(1_process, {1_process, 2}, false);
+
+  const auto all = world.catalog.largest(100);
+
+  REQUIRE(all.size() == 4);
+  CHECK(all[0].object == ObjectId{1_process, 2});
+  CHECK(all[0].state == State::Freed);
+  CHECK(all[0].pinned_by == std::vector{2_process});
+  CHECK(all[1].object == ObjectId{2_process, 2});
+  CHECK(all[1].state == State::Writing);
+  CHECK(all[1].bytes == 2 * kPage);
+  CHECK(all[2].object == ObjectId{1_process, 1});
+  CHECK(all[2].state == State::Memory);
+  CHECK(all[2].owner == 2_process);
+  CHECK(all[2].pinned_by.empty());
+  CHECK(all[3].object == ObjectId{2_process, 1});
+  const auto first = world.catalog.largest(2);
+  REQUIRE(first.size() == 2);
+  CHECK(first[1].object == ObjectId{2_process, 2});
+  CHECK(World().catalog.largest(2).empty());
+}

@@ -53,6 +53,35 @@ void begin_call(CallHistory& history, std::size_t which, std::uint64_t now,
 
 }  // namespace
 
+TEST_CASE("only the call that is under way is read, with the wait within it",
+          "[runtime][tasks][timeline]") {
+  const HistoryMemory memory;
+  CallHistory history(memory.get());
+  CHECK(history.read_running().spans.empty());
+  begin_call(history, 1, 10);
+  history.end(20, false);
+  CHECK(history.read_running().spans.empty());
+  begin_call(history, 2, 30);
+  REQUIRE(history.read_running().spans.size() == 1);
+  CHECK(history.read_running().spans[0].name == "function 2");
+  CHECK(history.read_running().spans[0].begin == 30);
+  // More than there is room for: the call is kept, at whatever place.
+  for (std::uint64_t i = 0; i < 2 * CallHistory::kSpans; ++i) {
+    history.begin_wait(40 + 4 * i);
+    history.end_wait(42 + 4 * i);
+  }
+  REQUIRE(history.read_running().spans.size() == 1);
+  CHECK(history.read_running().spans[0].begin == 30);
+  history.begin_wait(1'000'000);
+  const auto waiting = history.read_running().spans;
+  REQUIRE(waiting.size() == 2);
+  CHECK(waiting[0].name == "function 2");
+  CHECK(waiting[1].kind == Kind::Wait);
+  CHECK(waiting[1].begin == 1'000'000);
+  history.end(1'000'010, true);
+  CHECK(history.read_running().spans.empty());
+}
+
 TEST_CASE("a call is read as it was noted, with who called and when",
           "[runtime][tasks][timeline]") {
   const HistoryMemory memory;

@@ -13,6 +13,8 @@
 namespace troupe::cli {
 namespace {
 
+constexpr std::size_t kMostRows = 10'000;  // of single objects, that a node tells
+
 /// Also "actor", which becomes "actors".
 CLI::Validator a_kind() {
   const auto all = fmt::format("{{{}}}", joined(kind_names(), ","));
@@ -41,6 +43,12 @@ void add_options(CLI::App& command, ListArguments& arguments) {
       ->check(not_empty())
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
+  command
+      .add_option("--limit", arguments.limit,
+                  "rows that are shown at most; where there are more, standard error says how many "
+                  "(default: 100 of objects, all of the others)")
+      ->check(CLI::Range(std::size_t{1}, kMostRows).description("INT in [1 - 10000]"))
+      ->type_name("N");
   command.add_flag("--json", arguments.as_json, "the rows, as JSON");
   add_head_options(command, arguments.head, arguments.token_file);
   std::string notes = "Keys of --filter:";

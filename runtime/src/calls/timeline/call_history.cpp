@@ -12,6 +12,10 @@ constexpr std::uint64_t kMostWaited = (std::uint64_t{1} << (64 - kNameBits)) - 1
 constexpr std::uint64_t kByClock = 1U << (kKindBits - 1);
 constexpr std::uint64_t kFailed = 1;  // the last bit of the end, which is a tick at most
 
+CallHistory::Kind kind_of(std::uint64_t caller_and_kind) {
+  return static_cast<CallHistory::Kind>(caller_and_kind & 3);
+}
+
 }  // namespace
 
 /// Words, so that none is ever half written. A span that is being overwritten is told by the count.
@@ -123,10 +127,15 @@ CallHistory::Span CallHistory::span_of(const Words& words) const {
           .end = words.end & ~kFailed,
           .waited = words.name_and_waited >> kNameBits,
           .caller = ProcessId(words.caller_and_kind >> kKindBits),
-          .kind = static_cast<Kind>(kind & 3),
+          .kind = kind_of(words.caller_and_kind),
           .failed = (words.end & kFailed) != 0,
           .by_clock = (kind & kByClock) != 0,
           .name = names_.text_of(words.name_and_waited & NameTable::kMostId)};
+}
+
+/// Of so many spans that were begun: those before it are overwritten, or just being.
+std::uint64_t CallHistory::first_whole(std::uint64_t count) const {
+  return count < kSpans ? 0 : count - kSpans + 1;
 }
 
 /// The writer may have come around meanwhile: what it has overwritten, or is just overwriting, by
@@ -135,16 +144,36 @@ CallHistory::Content CallHistory::read() const {
   Content content;
   content.role = role_.text_of(memory_->role[0].id.load(std::memory_order_acquire));
   const auto count = memory_->count.load(std::memory_order_acquire);
-  const auto first = count < kSpans ? 0 : count - kSpans + 1;
+  const auto first = first_whole(count);
   std::vector<Words> copied;
   copied.reserve(count - first);
   for (auto index = first; index < count; ++index) copied.push_back(words_of(index));
   std::atomic_thread_fence(std::memory_order_acquire);
   const auto later = memory_->count.load(std::memory_order_relaxed);
-  const auto whole = std::max(first, later < kSpans ? 0 : later - kSpans + 1);
+  const auto whole = std::max(first, first_whole(later));
   content.overwritten = std::min(whole, count);
   for (auto index = whole; index < count; ++index)
     content.spans.push_back(span_of(copied[index - first]));
+  return content;
+}
+
+CallHistory::Content CallHistory::read_running() const {
+  Content content;
+  content.role = role_.text_of(memory_->role[0].id.load(std::memory_order_acquire));
+  const auto count = memory_->count.load(std::memory_order_acquire);
+  if (count == 0) return content;
+  const auto is_wait = [](const Words& words) {
+    return kind_of(words.caller_and_kind) == Kind::Wait;
+  };
+  auto index = count - 1;
+  const auto last = words_of(index);
+  auto call = last;
+  while (is_wait(call) && index > first_whole(count)) call = words_of(--index);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const bool is_whole = index >= first_whole(memory_->count.load(std::memory_order_relaxed));
+  if (!is_whole || is_wait(call) || call.end != 0) return content;
+  content.spans.push_back(span_of(call));
+  if (is_wait(last) && last.end == 0) content.spans.push_back(span_of(last));
   return content;
 }
 

@@ -75,6 +75,9 @@ class CallHistory {
   };
   /// A copy of what is there: up to a millisecond.
   Content read() const;
+  /// The call that is under way, and behind it the wait of its code that is; else nothing. Looks
+  /// at one span, and at one more for each wait of the call that is over.
+  Content read_running() const;
   /// No call was ever begun.
   bool empty() const;
 
@@ -89,6 +92,7 @@ class CallHistory {
   std::uint64_t append(const Words& words);
   Words words_of(std::uint64_t index) const;
   Span span_of(const Words& words) const;
+  std::uint64_t first_whole(std::uint64_t count) const;
   void finish(std::uint64_t index, std::uint64_t end);
   std::uint64_t name_id(const void* identity, std::string_view name);
 

@@ -69,6 +69,22 @@ LogRequests::Wanted read_timeline_query(const json& request) {
   return wanted;
 }
 
+LogRequests::Wanted running_query() {
+  constexpr std::uint64_t kMostRunningBytes = 4'000'000;  // of each node: ten thousand calls
+  LogRequests::Wanted wanted;
+  wanted.calls = true;
+  wanted.running = true;
+  wanted.most = kMostRunningBytes;
+  return wanted;
+}
+
+LogRequests::Wanted read_objects_query(const json& request) {
+  LogRequests::Wanted wanted;
+  wanted.objects = true;
+  wanted.most = number_in(request, "most");
+  return wanted;
+}
+
 LogRequests::Wanted read_log_query(const json& request, const Control& control) {
   LogRequests::Wanted wanted;
   if (const auto job = text_in(request, "job")) {

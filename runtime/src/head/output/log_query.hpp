@@ -16,4 +16,10 @@ LogRequests::Wanted read_log_query(const nlohmann::json& request, const Control&
 /// bytes}, each of which may be missing. Throws as read_log_query.
 LogRequests::Wanted read_timeline_query(const nlohmann::json& request);
 
+/// What `troupe list tasks` asks for: the calls that are under way, everywhere.
+LogRequests::Wanted running_query();
+
+/// What `troupe list objects` asks for: {"most": how many of each node}. Throws as read_log_query.
+LogRequests::Wanted read_objects_query(const nlohmann::json& request);
+
 }  // namespace troupe::head

@@ -8,15 +8,39 @@
 #include <boost/algorithm/hex.hpp>
 
 #include "os/ticks.hpp"
+#include "store/catalog/catalog.hpp"
+#include "store/codec.hpp"
 
 namespace troupe::head {
 
 using nlohmann::json;
 
+namespace {
+
+/// As the node sent it, which may be newer than this head.
+const char* state_of(wire::HeldObject::Reader object) {
+  using enum store::ObjectView::State;
+  switch (static_cast<store::ObjectView::State>(object.getState())) {
+    case Waiting:
+      return "waits for memory";
+    case Writing:
+      return "being written";
+    case Memory:
+      return object.getPinnedBy().size() > 0 ? "pinned" : "in memory";
+    case Disk:
+      return "on disk";
+    case Freed:
+      return "freed";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
 void LogRequests::ask(const Wanted& wanted, Answer answer, Clock::time_point now) {
   if (waiting_.size() >= kMostWaiting) {
     return answer(
-        {{"error", "the head is asked for too many logs at once: try again in a moment"}});
+        {{"error", "the head asks too much of its nodes at once: try again in a moment"}});
   }
   const auto id = ++last_;
   auto& waiting = waiting_[id];
@@ -24,8 +48,9 @@ void LogRequests::ask(const Wanted& wanted, Answer answer, Clock::time_point now
   waiting.until = now + kPatience;
   waiting.over = is_over(wanted);
   waiting.asked = os::unix_ns();
+  if (wanted.objects) waiting.objects = json::array();
   for (auto& [node_id, node] : routes_.nodes()) {
-    if (node.logs.empty() && !wanted.calls) continue;
+    if (node.logs.empty() && !wanted.calls && !wanted.objects) continue;
     if (wanted.node != NodeId() && wanted.node != node_id) continue;
     waiting.nodes.emplace(node_id, node.name);
     transport::Outgoing message;
@@ -37,6 +62,8 @@ void LogRequests::ask(const Wanted& wanted, Answer answer, Clock::time_point now
     request.setFollows(wanted.follows);
     request.setCalls(wanted.calls);
     request.setAfter(wanted.after.value());
+    request.setRunning(wanted.running);
+    request.setObjects(wanted.objects);
     auto places = request.initKnown(static_cast<unsigned>(wanted.known.size()));
     unsigned i = 0;
     for (const auto& [process, offset] : wanted.known) {
@@ -58,6 +85,7 @@ void LogRequests::on_reply(NodeId node_id, wire::LogReply::Reader reply) {
   const auto* node = routes_.node(node_id);
   if (found == waiting_.end() || !node || found->second.nodes.erase(node_id) == 0) return;
   if (reply.getClock() != 0) note_clock(found->second, node_id, node->name, reply.getClock());
+  if (found->second.objects.is_array()) note_objects(found->second, node_id, node->name, reply);
   for (const auto part : reply.getParts()) {
     const auto text = part.getText();
     found->second.parts.push_back(
@@ -72,6 +100,24 @@ void LogRequests::on_reply(NodeId node_id, wire::LogReply::Reader reply) {
          {"more", part.getMore()}});
   }
   if (found->second.nodes.empty()) settle(reply.getId());
+}
+
+void LogRequests::note_objects(Waiting& waiting, NodeId node, const std::string& name,
+                               wire::LogReply::Reader reply) {
+  waiting.objects_in_all += reply.getObjectsInAll();
+  for (const auto object : reply.getObjects()) {
+    json pinned_by = json::array();
+    for (const auto process : object.getPinnedBy()) pinned_by.push_back(process);
+    waiting.objects.push_back({{"node", node.value()},
+                               {"node_name", name},
+                               {"object", store::to_string(store::read_object(object.getObject()))},
+                               {"job", object.getJob()},
+                               {"owner", object.getOwner()},
+                               {"bytes", object.getBytes()},
+                               {"state", state_of(object)},
+                               {"copy", object.getIsCopy()},
+                               {"pinned_by", std::move(pinned_by)}});
+  }
 }
 
 void LogRequests::note_clock(Waiting& waiting, NodeId node, const std::string& name,
@@ -118,11 +164,16 @@ void LogRequests::settle(std::uint64_t id) {
   auto& waiting = found.mapped();
   json silent = std::move(waiting.lost);
   for (auto& [node_id, name] : waiting.nodes) silent.push_back(std::move(name));
-  waiting.answer({{"parts", std::move(waiting.parts)},
-                  {"silent", std::move(silent)},
-                  {"clocks", std::move(waiting.clocks)},
-                  {"now_unix_ns", os::unix_ns()},
-                  {"over", waiting.over}});
+  json answer{{"parts", std::move(waiting.parts)},
+              {"silent", std::move(silent)},
+              {"clocks", std::move(waiting.clocks)},
+              {"now_unix_ns", os::unix_ns()},
+              {"over", waiting.over}};
+  if (waiting.objects.is_array()) {
+    answer["objects"] = std::move(waiting.objects);
+    answer["objects_in_all"] = waiting.objects_in_all;
+  }
+  waiting.answer(answer);
 }
 
 }  // namespace troupe::head

@@ -14,7 +14,7 @@
 
 namespace troupe::head {
 
-/// What administrators ask of log files, which lie on the nodes: each request goes to every node,
+/// What administrators ask of log files and of single objects, which lie on the nodes: each request goes to every node,
 /// and is answered once all have answered or are gone, or after kPatience with what there is. What
 /// the head itself stands still does not count. Belongs to the head's loop.
 class LogRequests {
@@ -29,9 +29,11 @@ class LogRequests {
     JobId job{};                               ///< none: of any
     ProcessId process{};                       ///< none: of all that the job has had
     std::map<ProcessId, std::uint64_t> known;  ///< where to go on in each file
-    std::uint64_t most = 0;                    ///< bytes of each node
+    std::uint64_t most = 0;                    ///< bytes of each node; of objects: how many
     bool follows = false;                      ///< it is asked again: lines are waited for whole
     bool calls = false;                        ///< not what they have printed: what they have run
+    bool running = false;                      ///< of calls: those that are under way
+    bool objects = false;                      ///< not of processes: what stores hold
     ProcessId after{};                         ///< of calls: only of higher numbers
     NodeId node{};                             ///< of this one only; none: of all
   };
@@ -46,7 +48,9 @@ class LogRequests {
   /// none but UTF-8. Of calls, each text is a CallTrace, and the answer has "clocks" [{"node",
   /// "node_name", "ahead_ns", "error_ns"}]: how far the clock on the wall of a node is ahead of the
   /// head's, as the middle of question and answer has it, and by how much that may be wrong;
-  /// "now_unix_ns" is the head's.
+  /// "now_unix_ns" is the head's. Of objects, the answer has "objects" [{"node", "node_name",
+  /// "object", "job", "owner", "bytes", "state", "copy", "pinned_by"}], the largest of each node, and
+  /// "objects_in_all"; a process 0 among the pins is the node itself.
   void ask(const Wanted& wanted, Answer answer, Clock::time_point now);
   void on_reply(NodeId node, wire::LogReply::Reader reply);
   void node_gone(NodeId node);
@@ -60,11 +64,15 @@ class LogRequests {
     std::vector<std::string> lost;        // that will not
     nlohmann::json parts = nlohmann::json::array();
     nlohmann::json clocks = nlohmann::json::array();
+    nlohmann::json objects;  // null: nobody asks for them
+    std::uint64_t objects_in_all = 0;
     std::uint64_t asked = 0;  // os::unix_ns()
     Clock::time_point until;
     bool over = false;
   };
   bool is_over(const Wanted& wanted) const;
+  static void note_objects(Waiting& waiting, NodeId node, const std::string& name,
+                           wire::LogReply::Reader reply);
   static void note_clock(Waiting& waiting, NodeId node, const std::string& name,
                          std::uint64_t clock);
   void settle(std::uint64_t id);

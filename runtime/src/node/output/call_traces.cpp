@@ -66,9 +66,10 @@ std::string read_trace_file(const std::string& path) {
   return bytes;
 }
 
-std::string content_of(const LiveTraces& live, ProcessId process, const TracePart& part) {
+std::string content_of(const LiveTraces& live, ProcessId process, const TracePart& part,
+                       bool only_running) {
   if (!part.file.empty()) return read_trace_file(part.file);
-  const auto trace = live.read(process);
+  const auto trace = live.read(process, only_running);
   return trace ? runtime::encode(*trace) : std::string();
 }
 
@@ -97,7 +98,7 @@ void read_traces(const Logs& logs, const LiveTraces& live, wire::LogRequest::Rea
   for (const auto& [process, job] : live.processes) {
     if (is_asked_for(job, process, request)) parts.emplace(process, TracePart{job, {}});
   }
-  if (!logs.folder.empty()) add_files(logs, request, parts);
+  if (!logs.folder.empty() && !request.getRunning()) add_files(logs, request, parts);
   while (parts.size() > kMostProcesses) parts.erase(std::prev(parts.end()));
   std::vector<std::pair<ProcessId, std::string>> contents;
   const auto most = std::min(request.getMost(), kMostTraceBytes);
@@ -105,7 +106,7 @@ void read_traces(const Logs& logs, const LiveTraces& live, wire::LogRequest::Rea
   for (const auto& [process, part] : parts) {
     contents.emplace_back(process, std::string());
     if (bytes >= most) continue;
-    contents.back().second = content_of(live, process, part);
+    contents.back().second = content_of(live, process, part, request.getRunning());
     bytes += contents.back().second.size();
   }
   auto list = reply.initParts(static_cast<unsigned>(contents.size()));

@@ -27,12 +27,14 @@ void save_trace(const std::string& folder, const runtime::CallTrace& trace);
 /// The processes of a node that are there and have run something.
 struct LiveTraces {
   std::map<runtime::ProcessId, runtime::JobId> processes;
-  std::function<std::optional<runtime::CallTrace>(runtime::ProcessId)> read;
+  /// `only_running`: the call that is under way, and no other.
+  std::function<std::optional<runtime::CallTrace>(runtime::ProcessId, bool only_running)> read;
 };
 
 /// Answers `troupe timeline`: a part for each process of that job behind number `after`, those that
 /// have ended included, in ascending order. The first ones have what they have run, up to the one
-/// that makes `most` bytes full; with `most` 0, none has.
+/// that makes `most` bytes full; with `most` 0, none has. Where only calls that run are asked for,
+/// only of processes that are there.
 void read_traces(const Logs& logs, const LiveTraces& live, wire::LogRequest::Reader request,
                  wire::LogReply::Builder reply);
 

@@ -51,6 +51,28 @@ struct Statistics {
   bool operator==(const Statistics&) const = default;
 };
 
+/// One object of the store of a node, as `troupe list objects` shows it. A value.
+struct ObjectView {
+  /// As it travels: a number keeps its meaning.
+  enum class State : std::uint8_t {
+    Waiting,  ///< for memory
+    Writing,  ///< its writer has not sealed it
+    Memory,   ///< whole, and in memory
+    Disk,     ///< whole, and in a file alone
+    Freed,    ///< there only until nobody has it pinned
+  };
+  /// Of the pins of one object: the first ones, by process, are told.
+  static constexpr std::size_t kMostPins = 16;
+
+  ObjectId object = {};
+  JobId job{};
+  ProcessId owner{};  ///< frees it
+  std::uint64_t bytes = 0;
+  State state = State::Memory;
+  bool is_copy = false;                   ///< of an object of another node
+  std::vector<ProcessId> pinned_by = {};  ///< none: this node itself
+};
+
 /// What is where in the object store of one node: a pure state machine, with no memory, socket,
 /// clock or file. Each event returns what is to be done about it. Lives in the node, on its loop.
 ///
@@ -160,6 +182,8 @@ class Catalog {
   std::uint64_t space_bytes() const { return space_bytes_; }  ///< of each arena
   /// Cheap, however many objects there are.
   Statistics statistics() const;
+  /// The first objects by size, the largest first; among equals, by id. O(objects log most).
+  std::vector<ObjectView> largest(std::size_t most) const;
   /// Throws std::logic_error where what the class comment promises does not hold. For tests. O(n).
   void check() const;
 
@@ -235,6 +259,8 @@ class Catalog {
   void check_object(ObjectId id, const Object& object) const;
   void check_sums() const;
   void check_memory() const;
+
+  static ObjectView view_of(const Entry& entry);
 
   // catalog_room.cpp: memory for them
   void place_or_wait(Entry& entry, Effects& out);

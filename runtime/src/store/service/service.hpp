@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 #include <variant>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -89,6 +90,7 @@ class Service {
   void copied(ObjectId object, const std::optional<Refusal>& failure);
 
   Statistics statistics() const { return catalog_.statistics(); }
+  std::vector<ObjectView> largest(std::size_t most) const { return catalog_.largest(most); }
   /// Why nothing can be spilled; nullopt: it can.
   const std::optional<Refusal>& no_spilling() const { return no_spilling_; }
 
