@@ -1,4 +1,4 @@
-"""Processes that tests have left behind: found by a variable that everything that a test starts inherits."""
+"""Processes that tests have left behind, found by a variable that what a test starts inherits, unless it is given another environment."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 VARIABLE = "TROUPE_TEST_RUN"
-PATIENCE = 15  # seconds: what a test has told to end, and has not waited for, ends meanwhile
+PATIENCE = 20  # seconds: what a test has told to end, and has not waited for, ends meanwhile
 
 
 class Marked:
@@ -54,12 +54,20 @@ def described(process):
         folder = os.readlink(process / "cwd")
     except OSError:
         folder = "a folder that is gone"
-    age = time.time() - process.stat().st_mtime if process.exists() else 0
-    return f"process {process.name}, begun {age:.0f} s ago in {folder}: {command}"
+    return f"process {process.name}, begun {age_of(process):.0f} s ago in {folder}: {command}"
+
+
+def age_of(process):
+    """Seconds; 0 for a process that has ended."""
+    words = read(process / "stat").rpartition(b")")[2].split()
+    if len(words) < 20:
+        return 0
+    up = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+    return up - int(words[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def kill(process):
     try:
         os.kill(int(process.name), signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it has just ended
+    except OSError:
+        pass  # it has just ended, or is another user's

@@ -13,7 +13,8 @@
 4. A test says by its exit code alone whether it failed. Where a test has a pattern by which ctest takes what it printed for
    the word that it passed, or that it was skipped, ctest does not look at the exit code: the run fails then.
 5. No process that a test has started, however indirectly, runs on once all tests have ended. One that does is named with its
-   command line and folder, and killed, and the run fails.
+   command line and folder, and killed, and the run fails; but not where a test has failed that passed when it ran again, as
+   that one may have left it.
 
 With --in, given any number of times, only the tests of those folders of the build run, and their count is each one's own.
 What failed stands in FOLDER/failed_tests.txt, what was unsteady in FOLDER/unsteady_tests.txt, and what was left out for want
@@ -217,26 +218,31 @@ def main():
     sys.stdout.reconfigure(errors="replace")
     broken, results, failed, unsteady, left_out, slow = "", [], [], [], [], ""
     marked = Marked()
-    for folder in options.folders or ["."]:
-        ctest = Ctest(options.build / folder, marked)
-        more_broken, more, more_left_out = run_all(ctest, ["--parallel", str(options.parallel), *theirs], options.extended_until)
-        tests = ctest.listed([])
-        slow += slow_tests(more, tests)
-        more_failed, more_unsteady = forgive(ctest, [result for result in more if not result.passed])
-        broken += more_broken + judged_by_output(tests)
-        results += more
-        failed += more_failed
-        unsteady += more_unsteady
-        left_out += more_left_out
+    try:
+        for folder in options.folders or ["."]:
+            ctest = Ctest(options.build / folder, marked)
+            more_broken, more, more_left_out = run_all(ctest, ["--parallel", str(options.parallel), *theirs], options.extended_until)
+            tests = ctest.listed([])
+            slow += slow_tests(more, tests)
+            more_failed, more_unsteady = forgive(ctest, [result for result in more if not result.passed])
+            broken += more_broken + judged_by_output(tests)
+            results += more
+            failed += more_failed
+            unsteady += more_unsteady
+            left_out += more_left_out
+    finally:
+        left = marked.end()
+    if not unsteady:
+        broken += left
     if not results and not broken:
         broken = "no test ran: none is built, or none has such a name or label\n"
-    broken += marked.end()
     failures = broken + described("FAILED", failed)
     (options.build / "failed_tests.txt").write_text(failures, encoding="utf-8")
-    (options.build / "unsteady_tests.txt").write_text(described("UNSTEADY", unsteady), encoding="utf-8")
+    doubtful = described("UNSTEADY", unsteady) + (left if unsteady else "")
+    (options.build / "unsteady_tests.txt").write_text(doubtful, encoding="utf-8")
     omissions = "".join(f"LEFT OUT, for want of time: {name}\n" for name in left_out)
     (options.build / "left_out_tests.txt").write_text(omissions, encoding="utf-8")
-    print(skip_reasons(results) + slow + failures + described("UNSTEADY", unsteady) + omissions, end="")
+    print(skip_reasons(results) + slow + failures + doubtful + omissions, end="")
     print(f"{len(unsteady)} unsteady")
     print(f"{len(results) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed or broken else 0

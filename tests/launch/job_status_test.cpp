@@ -7,6 +7,7 @@
 #include "guard.hpp"
 #include "job_support.hpp"
 #include "process_stat.hpp"
+#include "stopped.hpp"
 
 using namespace troupe::test;
 using nlohmann::json;
@@ -14,18 +15,6 @@ using nlohmann::json;
 /// `troupe job status` of a job that is silent, or was lost a moment ago: a script that waits for 0
 /// must not take either for a job that runs.
 namespace {
-
-/// A process that stands still, until the end of its test.
-class Stopped {
- public:
-  explicit Stopped(pid_t process) : process_(process) { REQUIRE(kill(process, SIGSTOP) == 0); }
-  ~Stopped() { kill(process_, SIGCONT); }
-  Stopped(const Stopped&) = delete;
-  Stopped& operator=(const Stopped&) = delete;
-
- private:
-  pid_t process_;
-};
 
 pid_t process_of(const TestCluster& cluster, const std::string& actor) {
   const auto found = actor_named(cluster, actor);

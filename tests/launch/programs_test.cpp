@@ -17,6 +17,7 @@ using namespace troupe::launch;
 using namespace std::chrono_literals;
 using troupe::test::kGuard;
 using troupe::test::runs;
+using troupe::test::stat_of;
 
 namespace {
 
@@ -179,7 +180,7 @@ TEST_CASE("programs are killed with the object that runs them", "[launch]") {
     pid = std::stoi(text);
     CHECK(runs(pid));
   }
-  CHECK_FALSE(runs(pid));
+  CHECK(stat_of(pid).state.empty());
 }
 
 TEST_CASE("a program that cannot be started has ended, with the reason", "[launch]") {

@@ -93,13 +93,16 @@ TEST_CASE("a sweep file without a run of its own is told whose runs its storage 
   CHECK(sweeps.recorded_file(1) == "two.toml");
 }
 
-TEST_CASE("a run that names no sweep file is that of any file with its storage", "[sweep]") {
+TEST_CASE("a run that names no sweep file is that of a file with its storage and no other run",
+          "[sweep]") {
   const TwoSweeps sweeps;
   sweeps.interrupted({"run", sweeps.file("one")});
-  std::ofstream(sweeps.run_folder(1) + "/program.json") << "{\"command\": [\"sh\"]}\n";
-  const auto shown = sweeps.tune({"show", sweeps.file("two")});
-  CHECK(shown.exit_code == 0);
-  CHECK_THAT(shown.output, Contains("results: " + sweeps.run_folder(1) + "\n"));
+  sweeps.interrupted({"run", sweeps.file("two")});
+  std::ofstream(sweeps.run_folder(2) + "/program.json") << "{\"command\": [\"sh\"]}\n";
+  CHECK_THAT(sweeps.tune({"show", sweeps.file("two")}).output,
+             Contains("results: " + sweeps.run_folder(2) + "\n"));
+  CHECK_THAT(sweeps.tune({"show", sweeps.file("one")}).output,
+             Contains("results: " + sweeps.run_folder(1) + "\n"));
 }
 
 }  // namespace sweep_storage_test

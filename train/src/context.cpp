@@ -37,8 +37,8 @@
 namespace troupe::train {
 namespace {
 
-constexpr auto* kReturned =
-    "has returned from its function and makes no such call any more: all ranks call prepare(), "
+constexpr auto* kEnded =
+    "has ended its context, as where its function has returned: all ranks call prepare(), "
     "backward() and checkpoint() equally often";
 
 /// 0: as it was. A worker process has been given its threads as it started.
@@ -47,15 +47,23 @@ int threads_of(const ContextOptions& options) {
   return this_gang() != nullptr ? 0 : 1;
 }
 
-/// Runs a collective that the program calls by this name, which a GangBroken of it begins with.
+template <class Exception>
+[[noreturn]] void throw_named(const char* name, const Exception& thrown) {
+  auto failure = thrown.failure();
+  failure.message = fmt::format("{}: {}", name, failure.message);
+  throw Exception(std::move(failure));
+}
+
+/// Runs a collective that the program calls by this name, with which the error begins where another
+/// rank does not come.
 template <class Call>
 auto named(const char* name, Call call) {
   try {
     return call();
   } catch (const GangBroken& broken) {
-    auto failure = broken.failure();
-    failure.message = fmt::format("{}: {}", name, failure.message);
-    throw GangBroken(std::move(failure));
+    throw_named(name, broken);
+  } catch (const TimedOut& late) {
+    throw_named(name, late);
   }
 }
 
@@ -186,7 +194,7 @@ void Context::Impl::leave() {
   }
   if (here.world_size() == 1) return;
   const auto why = thrown ? with_refusal("has left by an exception before it made the communicator")
-                          : std::string(kReturned);
+                          : std::string(kEnded);
   decline(why);
   saver.decline(why);
 }
@@ -224,11 +232,14 @@ c10::Device Context::device() const { return impl_->here.device; }
 Communicator& Context::communicator() { return impl_->communicators.device(); }
 
 void Context::prepare_module(std::shared_ptr<torch::nn::Module> module) {
-  impl_->or_tell([&] { impl_->models->prepare(std::move(module)); });
+  named("ctx.prepare()",
+        [&] { impl_->or_tell([&] { impl_->models->prepare(std::move(module)); }); });
 }
 
 detail::Preparation Context::prepare_optimizer(torch::optim::Optimizer& optimizer) {
-  return impl_->or_tell([&] { return impl_->optimizers->prepare(optimizer); });
+  return named("ctx.prepare()", [&] {
+    return impl_->or_tell([&] { return impl_->optimizers->prepare(optimizer); });
+  });
 }
 
 double Context::learning_rate_scale() const {

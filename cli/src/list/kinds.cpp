@@ -33,7 +33,8 @@ std::vector<Kind> all_kinds() {
        "there, or one that it waits for.\nHow many tasks wait behind these is known to the job's "
        "own program, and not to the head.",
        0,
-       "running"},
+       "running",
+       "which tasks run there is not known"},
       {"gangs",
        {"gang", "job", "state", "size", "nodes", "waits", "reason"},
        {"gang", "job", "state", "size"},
@@ -48,7 +49,8 @@ std::vector<Kind> all_kinds() {
        "A row is a value in the object store of a node, where it lies from 100 KiB on; smaller "
        "ones travel with their calls.",
        kMostObjects,
-       "objects"},
+       "objects",
+       "its objects are missing"},
       {"stores",
        {"node", "name", "state", "objects", "used", "capacity", "pinned", "kept", "spilled"},
        {"node", "name", "state", "objects"},

@@ -19,6 +19,7 @@ struct Kind {
   /// What the head is asked beside its status, which then has the answer under this name; empty:
   /// nothing. The answer names the nodes that are "silent".
   std::string asked_of_nodes = {};
+  std::string where_silent = {};  // what is lacking of a node that has not answered
 };
 
 const std::vector<Kind>& kinds();

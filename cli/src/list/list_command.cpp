@@ -13,13 +13,13 @@
 #include "list/kinds.hpp"
 #include "list/table.hpp"
 #include "output.hpp"
+#include "store/catalog/catalog.hpp"
 #include "words.hpp"
 
 namespace troupe::cli {
 namespace {
 
 using nlohmann::json;
-constexpr std::size_t kMostOfNode = 10'000;                    // that it tells: node/store_host.cpp
 using Filters = std::map<std::string, std::set<std::string>>;  // by key, the values that count
 
 /// Throws std::invalid_argument, with the keys that there are.
@@ -79,7 +79,7 @@ std::size_t limit_of(const ListArguments& arguments, const Kind& kind) {
 
 /// Of each node, as many as are shown. What a filter takes may stand behind others.
 std::size_t most_of_each_node(const ListArguments& arguments, const Kind& kind) {
-  return arguments.filters.empty() ? limit_of(arguments, kind) : kMostOfNode;
+  return arguments.filters.empty() ? limit_of(arguments, kind) : store::kMostListed;
 }
 
 /// The head's status, with what it has asked its nodes.
@@ -101,8 +101,8 @@ bool say_who_is_silent(const json& status, const Kind& kind) {
   if (kind.asked_of_nodes.empty()) return true;
   const auto& silent = status.at(kind.asked_of_nodes).at("silent");
   for (const auto& node : silent) {
-    say(stderr, fmt::format("troupe: node {} has not answered: its {} are missing\n",
-                            node.get<std::string>(), kind.name));
+    say(stderr, fmt::format("troupe: node {} has not answered: {}\n", node.get<std::string>(),
+                            kind.where_silent));
   }
   return silent.empty();
 }
@@ -122,8 +122,8 @@ void say_what_no_filter_saw(const json& status, const Kind& kind) {
   const auto in_all = answer.value(kind.name + "_in_all", seen);
   if (seen < in_all) {
     say(stderr, fmt::format("troupe: --filter has chosen among the first {} of {} {}: a node tells "
-                            "{} of its own at most\n",
-                            seen, in_all, kind.name, kMostOfNode));
+                            "{} of its own at most, and less where there are many nodes\n",
+                            seen, in_all, kind.name, store::kMostListed));
   }
 }
 
@@ -133,9 +133,9 @@ void cut(json& rows, std::size_t limit, std::size_t in_all, const Kind& kind) {
     rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(limit), rows.end());
   if (rows.size() < in_all) {
     say(stderr,
-        fmt::format("troupe: {} of {} {} are shown, the first ones: --limit shows more, and "
-                    "--filter others\n",
-                    rows.size(), in_all, kind.name));
+        fmt::format("troupe: {} of {} {} are shown, the first ones: {}--filter {}\n", rows.size(),
+                    in_all, kind.name, limit < store::kMostListed ? "--limit shows more, and " : "",
+                    limit < store::kMostListed ? "others" : "shows others"));
   }
 }
 

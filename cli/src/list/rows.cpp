@@ -44,27 +44,52 @@ void name_jobs(const json& status, json& rows) {
   }
 }
 
-/// By process, the call that is under way there.
-std::map<Number, json> running_calls(const json& parts) {
-  std::map<Number, json> running;
-  for (const auto& part : parts) {
-    const auto text = boost::algorithm::unhex(part.at("text").get<std::string>());
-    const auto trace = runtime::decode_call_trace(text);
-    if (!trace || trace->spans.empty()) continue;
-    const auto& call = trace->spans.front();
-    const auto ran = trace->read - std::min(trace->read, call.begin);
-    running[trace->process.value()] = {{"task", trace->names[call.name]},
-                                       {"state", trace->spans.size() > 1 ? "blocked" : "running"},
-                                       {"runs", static_cast<double>(ran) / 1e9}};
-  }
-  return running;
+json what_runs(const char* state) {
+  return {{"task", nullptr}, {"state", state}, {"runs", nullptr}};
 }
 
-json leased_row(const json& process, Number lease, const std::map<Number, json>& running) {
-  json row{{"task", nullptr},
-           {"state", "leased"},
-           {"runs", nullptr},
-           {"lease", lease},
+/// The call that is under way; an older node tells of those that are over, too.
+json what_runs(const runtime::CallTrace& trace) {
+  using Span = runtime::CallTrace::Span;
+  const auto is_call = [](const Span& span) {
+    return span.kind != runtime::CallHistory::Kind::Wait;
+  };
+  const auto call = std::ranges::find_if(trace.spans.rbegin(), trace.spans.rend(), is_call);
+  if (call == trace.spans.rend() || call->end != 0) return what_runs("leased");
+  const bool waits = !is_call(trace.spans.back()) && trace.spans.back().end == 0;
+  const auto ran = trace.read - std::min(trace.read, call->begin);
+  return {{"task", trace.names[call->name]},
+          {"state", waits ? "blocked" : "running"},
+          {"runs", static_cast<double>(ran) / 1e9}};
+}
+
+/// What leased processes do, as their nodes have told.
+class RunningCalls {
+ public:
+  explicit RunningCalls(const json& status) {
+    const auto& answer = status.at("running");
+    const auto silent = answer.at("silent").get<std::set<std::string>>();
+    for (const auto& node : status.at("nodes"))
+      if (silent.contains(node.at("name"))) silent_.insert(node.at("node").get<Number>());
+    for (const auto& part : answer.at("parts")) {
+      const auto trace =
+          runtime::decode_call_trace(boost::algorithm::unhex(part.at("text").get<std::string>()));
+      told_[part.at("process").get<Number>()] = trace ? what_runs(*trace) : what_runs("unknown");
+    }
+  }
+  json of(const json& process) const {
+    if (silent_.contains(process.at("node").get<Number>())) return what_runs("unknown");
+    const auto told = told_.find(process.at("process").get<Number>());
+    return told == told_.end() ? what_runs("leased") : told->second;
+  }
+
+ private:
+  std::set<Number> silent_;  // nodes
+  std::map<Number, json> told_;
+};
+
+json leased_row(const json& process, Number lease, const RunningCalls& running) {
+  json row{{"lease", lease},
            {"request", nullptr},
            {"job", process.at("job")},
            {"node", process.at("node")},
@@ -73,8 +98,7 @@ json leased_row(const json& process, Number lease, const std::map<Number, json>&
            {"waits", nullptr},
            {"what", nullptr},
            {"reason", nullptr}};
-  const auto call = running.find(process.at("process").get<Number>());
-  if (call != running.end()) row.update(call->second);
+  row.update(running.of(process));
   return row;
 }
 
@@ -122,7 +146,7 @@ json actor_rows(const json& status) {
 
 json task_rows(const json& status) {
   const std::string use = "lease ";
-  const auto running = running_calls(status.at("running").at("parts"));
+  const RunningCalls running(status);
   json rows = json::array();
   for (const auto& process : status.at("processes")) {
     const auto used = process.at("use").get<std::string>();

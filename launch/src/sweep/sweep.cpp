@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -23,6 +24,7 @@
 
 #include "config/name.hpp"
 #include "host/program.hpp"
+#include "os/files/replace_file.hpp"
 #include "plan/environment.hpp"
 #include "sweep/trial_program.hpp"
 #include "workdir/packed_folder.hpp"
@@ -154,15 +156,15 @@ nlohmann::json program_of_sweep(const SweepFile& sweep) {
           {"env", variables}};
 }
 
-/// For who goes on with the run or looks for it. Without the file they are not told what they have
-/// changed, and the run belongs to no sweep file. None reads half of it.
+/// For who goes on with the run or looks for it.
 void write_program(const SweepFile& sweep, const fs::path& folder) {
-  const auto whole = folder / (std::string(kProgramFile) + ".new");
-  std::ofstream(whole, std::ios::binary)
-      << program_of_sweep(sweep).dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
-      << "\n";
-  std::error_code ignored;
-  fs::rename(whole, folder / kProgramFile, ignored);
+  const auto text =
+      program_of_sweep(sweep).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  try {
+    os::replace_file(folder / kProgramFile, text + "\n");
+  } catch (const std::system_error&) {
+    // As on a full disk: the run keeps what it had, or belongs to no sweep file.
+  }
 }
 
 /// That trials of one run are of two programs is allowed, and worth a line.

@@ -15,8 +15,6 @@
 namespace troupe::node {
 namespace {
 
-constexpr std::uint64_t kMostListed = 10'000;  // of one answer, whatever is asked for
-
 void write_view(wire::HeldObject::Builder into, const store::ObjectView& view) {
   store::write_object(into.initObject(), view.object);
   into.setJob(view.job.value());
@@ -115,7 +113,8 @@ void StoreHost::job_ended(JobId job) {
 
 void StoreHost::list_objects(std::uint64_t most, wire::LogReply::Builder reply) const {
   if (!service_) return;
-  const auto views = service_->largest(static_cast<std::size_t>(std::min(most, kMostListed)));
+  const auto views = service_->largest(
+      static_cast<std::size_t>(std::min<std::uint64_t>(most, store::kMostListed)));
   reply.setObjectsInAll(service_->statistics().objects);
   auto list = reply.initObjects(static_cast<unsigned>(views.size()));
   for (unsigned i = 0; i < list.size(); ++i) write_view(list[i], views[i]);

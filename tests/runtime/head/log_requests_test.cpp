@@ -150,6 +150,14 @@ TEST_CASE("objects are those of the nodes that answer, and the others are named"
   CHECK(object.at("pinned_by") == json{3});
 }
 
+TEST_CASE("each of many nodes tells its share of objects, so that the head can bear all of them",
+          "[head][logs]") {
+  CHECK(LogRequests::most_objects_of_each(10, 3) == 10);
+  CHECK(LogRequests::most_objects_of_each(10'000, 5) == 10'000);
+  CHECK(LogRequests::most_objects_of_each(10'000, 100) == 500);
+  CHECK(LogRequests::most_objects_of_each(10'000, 1'000'000) == 1);
+}
+
 TEST_CASE("the state of an object that a newer node tells is not known", "[head][logs]") {
   AskedNodes head;
   head.ask_for_objects();

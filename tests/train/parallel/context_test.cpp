@@ -185,10 +185,11 @@ TEST_CASE("a checkpoint without a rank that has returned names the call and what
   });
   CHECK(failures({outcomes[1]}) == "");
   CHECK(outcomes[0].type == "GangBroken");
-  CHECK_THAT(outcomes[0].message,
-             Catch::Contains("ctx.checkpoint(): rank 1 has returned from its function and makes no "
-                             "such call any more: all ranks call prepare(), backward() and "
-                             "checkpoint() equally often (noticed by rank 0 in"));
+  CHECK_THAT(
+      outcomes[0].message,
+      Catch::Contains("ctx.checkpoint(): rank 1 has ended its context, as where its function "
+                      "has returned: all ranks call prepare(), backward() and checkpoint() "
+                      "equally often (noticed by rank 0 in"));
 }
 
 TEST_CASE("the loaders of all ranks see every row once, on the rank's device",
@@ -279,9 +280,9 @@ TEST_CASE("a rank that leaves before there is a communicator leaves nobody waiti
     const auto& outcome = outcomes[static_cast<std::size_t>(r)];
     INFO("rank " << r << ": " << outcome.message);
     CHECK(outcome.type == "GangBroken");
-    CHECK_THAT(outcome.message, Catch::Contains("rank " + std::to_string(leaver) +
-                                                (throws ? " has left by an exception"
-                                                        : " has returned from its function")));
+    CHECK_THAT(outcome.message,
+               Catch::Contains("rank " + std::to_string(leaver) +
+                               (throws ? " has left by an exception" : " has ended its context")));
   }
 }
 

@@ -44,6 +44,10 @@ TEST_CASE("worker processes die alike by their signal or exit code", "[tune][cau
   CHECK(cause_of("process 9 (pid 4713) ended with exit code 3 before it was ready") ==
         "ended with exit code 3");
   CHECK(end_of_process("process 9 (pid 4713) was ended: its node shuts down").empty());
+  CHECK(end_of_process("process 9 (pid 4713) was killed by signal 9 (Killed); out of memory: it "
+                       "had 3 GiB (node 1)")
+            .empty());
+  CHECK(end_of_process("the program was ended by signal 9 (Killed)").empty());
   CHECK(end_of_process("rank 1 is late").empty());
   CHECK(end_of_process("process").empty());
 }
@@ -53,6 +57,7 @@ TEST_CASE("of programs that reported and of exceptions the text counts, without 
   CHECK(cause_of(failed("3", "lr=0.1", "0")) == cause_of(failed("3", "lr=0.1", "7")));
   CHECK(cause_of(failed("3", "lr=0.1", "0")) != cause_of(failed("3", "lr=0.2", "0")));
   CHECK(cause_without_report("no memory" + kPlace) == "no memory");
+  CHECK(cause_of("all of its output is in /a: no row") != cause_of("all of its output is in /b"));
   CHECK(cause_without_report("no memory (of 3)") == "no memory (of 3)");
   CHECK(end_of_process("no memory" + kPlace).empty());
 }

@@ -10,6 +10,9 @@ namespace {
 
 using namespace std::string_view_literals;
 
+/// By which also a machine ends a process that has no more memory: it tells nothing of the others.
+constexpr auto kKilled = "9 (Killed)"sv;
+
 /// "3" of "3; its last lines"; "11 (Segmentation fault)" of "11 (Segmentation fault); its log".
 std::string_view number_and_name(std::string_view text) {
   const auto digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -37,14 +40,14 @@ std::string end_of_process(const std::string& error) {
   const std::string_view text = error;
   if (text.starts_with(detail::kEndedUnreported))
     return error.substr(0, std::min(text.find("', "), text.size() - 1) + 1);
-  for (const auto words : {detail::kEndedWithCode, detail::kEndedBySignal}) {
-    if (text.starts_with(words))
-      return std::string(words) + std::string(number_and_name(text.substr(words.size())));
-  }
   const auto process = after_process(text);
-  for (const auto words : {"was killed by signal "sv, "ended with exit code "sv}) {
-    if (process.starts_with(words))
-      return std::string(words) + std::string(number_and_name(process.substr(words.size())));
+  for (const auto words : {detail::kEndedWithCode, detail::kEndedBySignal,
+                           "was killed by signal "sv, "ended with exit code "sv}) {
+    const auto end = text.starts_with(words) ? text : process;
+    if (!end.starts_with(words)) continue;
+    const auto how = number_and_name(end.substr(words.size()));
+    if (how == kKilled) return {};
+    return std::string(words) + std::string(how);
   }
   return {};
 }
@@ -56,8 +59,8 @@ std::string cause_of(const std::string& error) {
   auto cause = error.substr(0, has_place ? place : std::string::npos);
   if (!after_process(cause).empty())
     if (auto end = end_of_process(cause); !end.empty()) return end;
-  if (const auto log = cause.rfind(detail::kOutputIsIn); log != std::string::npos)
-    cause.resize(log);
+  const auto log = cause.rfind(detail::kOutputIsIn);
+  if (log != std::string::npos && cause.starts_with(detail::kOfProgram)) cause.resize(log);
   return cause;
 }
 

@@ -8,12 +8,11 @@
 #include "config/name.hpp"
 #include "config/nearest.hpp"
 #include "list/kinds.hpp"
+#include "store/catalog/catalog.hpp"
 #include "words.hpp"
 
 namespace troupe::cli {
 namespace {
-
-constexpr std::size_t kMostRows = 10'000;  // of single objects, that a node tells
 
 /// Also "actor", which becomes "actors".
 CLI::Validator a_kind() {
@@ -47,7 +46,7 @@ void add_options(CLI::App& command, ListArguments& arguments) {
       .add_option("--limit", arguments.limit,
                   "rows that are shown at most; where there are more, standard error says how many "
                   "(default: 100 of objects, all of the others)")
-      ->check(CLI::Range(std::size_t{1}, kMostRows).description("INT in [1 - 10000]"))
+      ->check(CLI::Range(std::size_t{1}, store::kMostListed).description("INT in [1 - 10000]"))
       ->type_name("N");
   command.add_flag("--json", arguments.as_json, "the rows, as JSON");
   add_head_options(command, arguments.head, arguments.token_file);

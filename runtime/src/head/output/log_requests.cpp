@@ -37,6 +37,10 @@ const char* state_of(wire::HeldObject::Reader object) {
 
 }  // namespace
 
+std::uint64_t LogRequests::most_objects_of_each(std::uint64_t most, std::size_t nodes) {
+  return std::min<std::uint64_t>(most, std::max<std::size_t>(kMostObjects / nodes, 1));
+}
+
 void LogRequests::ask(const Wanted& wanted, Answer answer, Clock::time_point now) {
   if (waiting_.size() >= kMostWaiting) {
     return answer(
@@ -58,7 +62,8 @@ void LogRequests::ask(const Wanted& wanted, Answer answer, Clock::time_point now
     request.setId(id);
     request.setJob(wanted.job.value());
     request.setProcess(wanted.process.value());
-    request.setMost(wanted.most);
+    request.setMost(wanted.objects ? most_objects_of_each(wanted.most, routes_.nodes().size())
+                                   : wanted.most);
     request.setFollows(wanted.follows);
     request.setCalls(wanted.calls);
     request.setAfter(wanted.after.value());

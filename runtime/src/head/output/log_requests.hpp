@@ -14,9 +14,9 @@
 
 namespace troupe::head {
 
-/// What administrators ask of log files and of single objects, which lie on the nodes: each request goes to every node,
-/// and is answered once all have answered or are gone, or after kPatience with what there is. What
-/// the head itself stands still does not count. Belongs to the head's loop.
+/// What administrators ask of log files and of single objects, which lie on the nodes: each request
+/// goes to every node, and is answered once all have answered or are gone, or after kPatience with
+/// what there is. What the head itself stands still does not count. Belongs to the head's loop.
 class LogRequests {
  public:
   using Clock = std::chrono::steady_clock;
@@ -24,6 +24,10 @@ class LogRequests {
   static constexpr std::chrono::seconds kPatience{10};
   static constexpr std::chrono::milliseconds kTick{200};  ///< how often tick() is to be called
   static constexpr std::size_t kMostWaiting = 64;
+  /// Of the objects of all nodes: each is asked for its share at most.
+  static constexpr std::size_t kMostObjects = 50'000;
+  /// `nodes`: one at least.
+  static std::uint64_t most_objects_of_each(std::uint64_t most, std::size_t nodes);
 
   struct Wanted {
     JobId job{};                               ///< none: of any

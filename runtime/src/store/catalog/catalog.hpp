@@ -51,6 +51,9 @@ struct Statistics {
   bool operator==(const Statistics&) const = default;
 };
 
+/// As many objects, the largest, does a node tell `troupe list objects` of at most.
+inline constexpr std::size_t kMostListed = 10'000;
+
 /// One object of the store of a node, as `troupe list objects` shows it. A value.
 struct ObjectView {
   /// As it travels: a number keeps its meaning.

@@ -110,16 +110,22 @@ class RunsOfOthers {
 fs::path last_begun(const fs::path& storage, const std::string& sweep_file = {}) {
   const auto name = as_recorded(sweep_file);
   RunsOfOthers others;
+  fs::path unnamed;
   for (auto& run : runs_in(storage)) {
     const auto file = name.empty() ? std::string() : sweep_file_of(run);
     const bool is_of_other = !file.empty() && file != name;
     if (is_of_other && has_begun(run)) others.add(run, file);
     if (is_of_other) continue;
-    if (has_begun(run)) return run;
-    refuse_without_journal(run);
+    if (!has_begun(run)) {
+      refuse_without_journal(run);
+    } else if (file == name) {
+      return run;
+    } else if (unnamed.empty()) {
+      unnamed = run;
+    }
   }
-  if (!others.empty()) others.refuse(storage, name);
-  return {};
+  if (unnamed.empty() && !others.empty()) others.refuse(storage, name);
+  return unnamed;
 }
 
 /// Of a run that is over, or was when it was written; or what is wrong with it.

@@ -6,6 +6,7 @@
 /// words which trials failed alike, whatever their programs printed.
 namespace troupe::tune::detail {
 
+inline constexpr std::string_view kOfProgram = "the program ";  // as all of these do
 inline constexpr std::string_view kEndedWithCode = "the program ended with exit code ";  // "3"
 inline constexpr std::string_view kEndedBySignal =
     "the program was ended by signal ";  // "6 (TEXT)"
