@@ -11,6 +11,7 @@
 
 #include "config/json.hpp"
 #include "output.hpp"
+#include "transport/find_token.hpp"
 #include "transport/patience.hpp"
 #include "transport/silence_timer.hpp"
 #include "transport/socket/socket.hpp"
@@ -40,9 +41,11 @@ class Session {
         },
         [this](const transport::Denied& denied) {
           // Somebody has taken the connection: the file may be right.
-          closed_ = denied.why + (denied.refused       ? ""
-                                  : denied.may_be_busy ? head_.origin()
-                                                       : head_.advice());
+          closed_ = denied.why +
+                    (denied.refused       ? ""
+                     : denied.may_be_busy ? head_.origin()
+                                          : head_.advice()) +
+                    transport::about_other_head(head_.at);
         });
   }
   ~Session() {

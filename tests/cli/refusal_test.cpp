@@ -108,6 +108,29 @@ TEST_CASE("a port where nothing listens is named, with what to do", "[cli][refus
   CHECK_THAT(driver.output, !Catch::Contains("trying again"));
 }
 
+TEST_CASE("who has dialled the wrong head is told where this user's last one here is",
+          "[cli][refusal]") {
+  TestCluster own(0), other(0);
+  const auto hint =
+      "; the head that was last started on this machine, by this user, is at " + own.address();
+  for (const auto& address : {std::string("127.0.0.1:1"), other.address(), own.address()}) {
+    const bool is_own = address == own.address();
+    // The own head refuses a driver with a token that is not its own, too.
+    auto environment = own.environment();
+    if (is_own) environment.at(1) = "TROUPE_TOKEN=" + std::string(64, 'a');
+    for (const auto& words :
+         {std::vector<std::string>{TROUPE_PROGRAM, "status", "--address", address},
+          std::vector<std::string>{TROUPE_PROGRAM, "worker", "--head", address},
+          std::vector<std::string>{TROUPE_PROGRAM, "run", "--address", address, "--", "true"},
+          std::vector<std::string>{TROUPE_TEST_DRIVER, "task", "--address", address}}) {
+      const auto finished = run(words, environment);
+      INFO(words[0] << ' ' << words[1] << " at " << address << ": " << finished.output);
+      CHECK(finished.exit_code != 0);
+      CHECK(is_said_once(finished.output, hint) == !is_own);
+    }
+  }
+}
+
 TEST_CASE("a port that is not Troupe's is told apart", "[cli][refusal]") {
   TestCluster cluster(0);
   for (const std::string greeting :

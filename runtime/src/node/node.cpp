@@ -15,6 +15,7 @@
 #include "node/node_impl.hpp"
 #include "os/machine.hpp"
 #include "os/open_files.hpp"
+#include "transport/find_token.hpp"
 #include "transport/patience.hpp"
 
 namespace troupe::node {
@@ -109,7 +110,8 @@ void Node::Impl::start(std::function<void(runtime::NodeId)> joined,
         on_open(std::move(head), accepted);
       },
       [this, alive = std::weak_ptr(alive_)](transport::Denied denied) {
-        if (!alive.expired()) stop(denied.why + options_.head_advice, true);
+        if (alive.expired()) return;
+        stop(denied.why + options_.head_advice + transport::about_other_head(options_.head), true);
       });
 }
 

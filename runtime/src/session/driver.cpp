@@ -10,6 +10,7 @@
 #include "objects/doorbell.hpp"
 #include "os/machine.hpp"
 #include "os/running_time.hpp"
+#include "transport/find_token.hpp"
 #include "transport/patience.hpp"
 #include "transport/silence_timer.hpp"
 #include "transport/socket/dial.hpp"
@@ -62,8 +63,8 @@ Driver::Driver(const DriverOptions& options)
         head_ = std::move(connection);
         register_job(options);
       },
-      [this](const transport::Denied& denied) {
-        registration_failure_ = denied.why;
+      [this, &options](const transport::Denied& denied) {
+        registration_failure_ = denied.why + transport::about_other_head(options.head);
         refused_ = denied.refused;
       });
 

@@ -1,8 +1,11 @@
 #include "transport/find_token.hpp"
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include <troupe/errors.hpp>
 
@@ -33,9 +36,20 @@ config::FoundToken find_token(const Endpoint& to, const std::string& file) {
     return config::find_token(file);
   } catch (const Refused&) {
     if (const auto why = why_nobody_listens(to))
-      raise({.kind = Failure::Kind::Disconnected, .message = *why});
+      raise({.kind = Failure::Kind::Disconnected, .message = *why + about_other_head(to)});
     throw;
   }
+}
+
+std::string about_other_head(const Endpoint& to) try {
+  const auto known = config::known_head();
+  if (to.host.empty() || known.empty()) return {};
+  const auto other = parse_endpoint(known);
+  if (other.host == to.host && other.port == to.port) return {};
+  return fmt::format("; the head that was last started on this machine, by this user, is at {}",
+                     name_of(other));
+} catch (const std::exception&) {
+  return {};  // no home directory is known, or the file holds no address
 }
 
 }  // namespace troupe::transport

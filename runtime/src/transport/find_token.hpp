@@ -17,4 +17,9 @@ std::optional<std::string> why_nobody_listens(const Endpoint& to);
 /// mend. Blocks for less than a second.
 config::FoundToken find_token(const Endpoint& to, const std::string& file);
 
+/// For the end of an error that the head at `to` was not reached, or is of another cluster: where
+/// config::known_head() is another one, "; the head that was last started on this machine, by this
+/// user, is at HOST:PORT". Else empty. Reads a file, and throws nothing.
+std::string about_other_head(const Endpoint& to);
+
 }  // namespace troupe::transport
