@@ -27,6 +27,26 @@ TEST_CASE("ranks have room where each need of theirs is met", "[launch]") {
   CHECK(ranks_that_fit({}, {}, {}) == 0);
 }
 
+TEST_CASE("who asks for more ranks than have room is told each way to room", "[launch]") {
+  const std::string more = "add a machine with `troupe worker`";
+  const auto way = [](int ranks, const RankNeeds& needs, const RankLayout& layout = {}) {
+    return way_to_room(ranks, needs, layout, kNodes);
+  };
+  CHECK(way(7, {.cpus = 1}).empty());
+  CHECK(way(8, {.cpus = 1}) == "give -n 7, or --cpus 0.5 so that 8 ranks have room, or " + more);
+  CHECK(way(20, {.cpus = 1}) == "give -n 7, or --cpus 0.25 so that 20 ranks have room, or " + more);
+  CHECK(way(20, {.cpus = 5}) == "give --cpus 0.25 so that 20 ranks have room, or " + more);
+  CHECK(way(500, {.cpus = 0.25}) == "give -n 30, or " + more);
+  CHECK(way(2, {.cpus = 1, .gpus = 1}) == "give -n 1, or " + more);
+  CHECK(way(1, {.cpus = 1, .gpus = 2}) == more);
+  CHECK(way(3, {.cpus = 1}, {.strategy = Strategy::StrictSpread}) ==
+        "give -n 2, or --cpus 0.5 so that 3 ranks have room, or another --strategy, or " + more);
+  CHECK(way(6, {.cpus = 1}, {.per_node = 3}) == "");
+  CHECK(way(9, {.cpus = 1}, {.per_node = 3}) ==
+        "give -n 6, or --cpus 0.1 so that 9 ranks have room, or " + more);
+  CHECK(way_to_room(1, {.cpus = 1}, {}, {}).empty());
+}
+
 TEST_CASE("nodes without the labels have room for no rank", "[launch]") {
   CHECK(fitting({.cpus = 1, .labels = {{"zone", "a"}}}) == 4);
   CHECK(fitting({.cpus = 0.5, .labels = {{"zone", "b"}}}) == 7);

@@ -51,7 +51,10 @@ TEST_CASE("more ranks than the cluster has room for are refused with what there 
   const auto done = run_on(cluster, {"-n", "3", "--", "true"});
   CHECK(done.exit_code == 125);
   CHECK_THAT(done.output, Catch::Contains("all nodes together hold 2 of the 3 ranks of ") &&
-                              Catch::Contains("cpu") && Catch::Contains(", even when idle"));
+                              Catch::Contains("cpu") &&
+                              Catch::Contains(", even when idle: give -n 2, or --cpus 0.5 so that "
+                                              "3 ranks have room, or add a machine with `troupe "
+                                              "worker`\n"));
 }
 
 TEST_CASE("an elastic gang is as large as fits", "[launch][cluster]") {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 namespace troupe::launch {
 namespace {
 
@@ -36,6 +38,25 @@ int ranks_that_fit(const RankNeeds& needs, const RankLayout& layout,
   if (layout.per_node > 0) return used * layout.per_node;
   if (layout.strategy == Strategy::StrictSpread) return used;
   return layout.strategy == Strategy::StrictPack ? largest : all;
+}
+
+std::string way_to_room(int ranks, const RankNeeds& needs, const RankLayout& layout,
+                        const std::vector<NodeRoom>& nodes) {
+  const int fitting = ranks_that_fit(needs, layout, nodes);
+  if (nodes.empty() || fitting >= ranks) return {};
+  std::string ways = fitting > 0 ? fmt::format("give -n {}, or ", fitting) : "give ";
+  for (const double cpus : {0.5, 0.25, 0.1}) {
+    auto smaller = needs;
+    smaller.cpus = cpus;
+    if (cpus >= needs.cpus || ranks_that_fit(smaller, layout, nodes) < ranks) continue;
+    ways += fmt::format("--cpus {:g} so that {} ranks have room, or ", cpus, ranks);
+    break;
+  }
+  if (layout.per_node == 0 && ranks_that_fit(needs, {}, nodes) >= ranks)
+    ways += "another --strategy, or ";
+  // Nothing that is given makes room.
+  if (ways == "give ") ways.clear();
+  return ways + "add a machine with `troupe worker`";
 }
 
 }  // namespace troupe::launch

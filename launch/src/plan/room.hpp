@@ -31,4 +31,10 @@ bool has_labels(const NodeRoom& node, const RankNeeds& needs);
 int ranks_that_fit(const RankNeeds& needs, const RankLayout& layout,
                    const std::vector<NodeRoom>& nodes);
 
+/// What to do where so many ranks have no room on these nodes even when idle: "give -n 3, or --cpus
+/// 0.25 so that 8 ranks have room, or ...". Empty: they have room, or there is no node that ranks
+/// may be on. Pure.
+std::string way_to_room(int ranks, const RankNeeds& needs, const RankLayout& layout,
+                        const std::vector<NodeRoom>& nodes);
+
 }  // namespace troupe::launch

@@ -113,6 +113,15 @@ PendingGang<RankHost> request(const LaunchOptions& options, int hosts, int per_h
                                        request_of_host(needs_of(options), per_host), false);
 }
 
+/// Behind why the head can never place so many ranks: what to do. Empty where that is not known.
+std::string way_to_room(const LaunchOptions& options, const Cluster& cluster, int ranks) try {
+  const auto way = way_to_room(ranks, needs_of(options), {options.per_node, options.strategy},
+                               nodes_for(options, cluster, "total"));
+  return way.empty() ? way : ": " + way;
+} catch (const Error&) {
+  return {};  // the head is gone by now
+}
+
 }  // namespace
 
 PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster, int before,
@@ -137,7 +146,13 @@ PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster, in
       // Others were faster. A gang that is as small as may be keeps its place in the queue.
       if (ranks_to_ask_for(options, cluster) < ranks) break;
     }
-    if (pending.wait_for(std::chrono::milliseconds(0))) return {pending.get(), per_host};
+    if (!pending.wait_for(std::chrono::milliseconds(0))) continue;
+    try {
+      return {pending.get(), per_host};
+    } catch (const Impossible& why) {
+      raise({.kind = Failure::Kind::Impossible,
+             .message = why.what() + way_to_room(options, cluster, ranks)});
+    }
   }
   return {};
 }
