@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -104,6 +105,24 @@ bool has_no_text(const json& answer) {
   });
 }
 
+void say_who_is_silent(const json& answer) {
+  for (const auto& node : answer.value("silent", json::array())) {
+    say(stderr, fmt::format("troupe: node {} has not answered: its lines are missing\n",
+                            node.get<std::string>()));
+  }
+}
+
+/// Behind "job 3 has printed nothing". Nobody knows what a job was that is over; ranks are gangs.
+std::string where_ranks_print(const LogsArguments& arguments, const json& status, bool is_over) {
+  if (arguments.what != "job" || !arguments.job.empty()) return {};
+  const bool has_gang = std::ranges::any_of(status.at("gangs"), [&](const json& gang) {
+    return gang.at("job").dump() == arguments.which;
+  });
+  if (!is_over && !has_gang) return {};
+  return "; what the ranks of a `troupe run` print is on its terminal, or in the files of its "
+         "--log-dir, and in no log";
+}
+
 int print_logs(const LogsArguments& arguments, FoundHead head, const config::FoundToken& token) {
   Printer printer(arguments.what == "job");
   const auto name = arguments.job.empty() ? fmt::format("{} {}", arguments.what, arguments.which)
@@ -129,10 +148,7 @@ int print_logs(const LogsArguments& arguments, FoundHead head, const config::Fou
       what = "process";
       which = answer.at("parts").at(0).at("process").dump();
     }
-    for (const auto& node : answer.at("silent")) {
-      say(stderr, fmt::format("troupe: node {} has not answered: its lines are missing\n",
-                              node.get<std::string>()));
-    }
+    say_who_is_silent(answer);
     const int exit_code = answer.at("silent").empty() ? 0 : 1;  // -f asks again
     if (first && answer.at("parts").empty()) {
       say(stderr, fmt::format("troupe: no node that is there has a log of {}: `troupe logs` "
@@ -142,8 +158,10 @@ int print_logs(const LogsArguments& arguments, FoundHead head, const config::Fou
     } else if (first && has_no_text(answer) && answer.at("silent").empty()) {
       const bool is_over =
           answer.at("over").get<bool>() || (arguments.job_is_over && arguments.job_is_over());
+      const auto status = ask_head(head, token, {{"do", "status"}});
       say(stderr,
-          fmt::format("troupe: {} has printed nothing{}\n", name, is_over ? "" : " so far"));
+          fmt::format("troupe: {} has printed nothing{}{}\n", name, is_over ? "" : " so far",
+                      where_ranks_print(arguments, status, is_over)));
     }
     if (!arguments.follow) return exit_code;
     // What a job has printed last may come to its log a moment after its end.
@@ -161,8 +179,29 @@ void list_line(const std::string& words, const std::string& about) {
   fmt::print("  troupe logs {:<20} {}\n", words, about);
 }
 
+/// By number, the jobs that are over and of which nodes have lines, and how many bytes.
+std::map<std::uint64_t, std::uint64_t> ended_jobs(const json& status, const json& logs) {
+  std::map<std::uint64_t, std::uint64_t> bytes;
+  for (const auto& part : logs.value("parts", json::array()))
+    bytes[part.at("job").get<std::uint64_t>()] += part.at("next").get<std::uint64_t>();
+  for (const auto& job : status.at("jobs")) bytes.erase(job.at("job").get<std::uint64_t>());
+  std::erase_if(bytes, [](const auto& job) { return job.second == 0; });
+  return bytes;
+}
+
+void list_ended(const std::map<std::uint64_t, std::uint64_t>& jobs) {
+  constexpr std::size_t kMost = 20;
+  const auto left_out = jobs.size() - std::min(jobs.size(), kMost);
+  if (left_out > 0) fmt::print("  {} jobs that ended before these are left out\n", left_out);
+  for (auto job = std::next(jobs.begin(), static_cast<std::ptrdiff_t>(left_out)); job != jobs.end();
+       ++job) {
+    list_line(fmt::format("job {}", job->first),
+              fmt::format("has ended; its processes printed {}", store::format_bytes(job->second)));
+  }
+}
+
 /// What there is that has printed, each as the words that print its log.
-void list(const json& status) {
+void list(const json& status, const json& logs) {
   fmt::print("`troupe logs` prints what one of these has printed (-f: and goes on):\n");
   for (const auto& job : status.at("jobs")) {
     list_line(fmt::format("job {}", job.at("job").get<std::uint64_t>()),
@@ -181,6 +220,7 @@ void list(const json& status) {
               fmt::format("of job {}, on node {}", process.at("job").get<std::uint64_t>(),
                           process.at("node").get<std::uint64_t>()));
   }
+  list_ended(ended_jobs(status, logs));
   fmt::print(
       "Jobs and processes that have ended are known by their numbers, as in `troupe logs job "
       "1`, for as long\nas their files are there:\n");
@@ -226,7 +266,10 @@ int run_logs(const LogsArguments& given) {
   const auto head = find_head(arguments.head);
   const auto token = find_token(head, arguments.token_file);
   if (!lists) return print_logs(arguments, head, token);
-  list(ask_head(head, token, {{"do", "status"}}));
+  // The logs first: a job that is over by then is not among those that run.
+  const auto logs = ask_head(head, token, {{"do", "logs"}, {"all", true}}, kAnswerOfNodes);
+  list(ask_head(head, token, {{"do", "status"}}), logs);
+  say_who_is_silent(logs);
   return 0;
 }
 

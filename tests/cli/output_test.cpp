@@ -314,6 +314,30 @@ TEST_CASE("logs without a word lists what there are logs of, and a number alone 
   CHECK_THAT(run({TROUPE_PROGRAM, "job", "logs", "speaker"}, cluster.environment()).output,
              Catch::Contains("`troupe logs actor speaker` has"));
   CHECK_THAT(logs({"77"}).output, Catch::Contains("has a log of job 77: `troupe logs` lists"));
+  driver.signal(SIGKILL);
+  CHECK(eventually([&] {
+    return logs({}).output.find(
+               "troupe logs job 1                has ended; its processes printed "
+               "16 B\n") != std::string::npos;
+  }));
+}
+
+TEST_CASE("the log of a job of `troupe run` says where its ranks print", "[cli][cluster][output]") {
+  TestCluster cluster(1);
+  const auto log_of_job = [&] {
+    return run({TROUPE_PROGRAM, "logs", "job", "1"}, cluster.environment(), kGuard, Streams::Apart)
+        .errors;
+  };
+  const std::string where =
+      "; what the ranks of a `troupe run` print is on its terminal, or in the files of its "
+      "--log-dir, and in no log\n";
+  auto gang = Child({TROUPE_PROGRAM, "run", "--", "sh", "-c", "echo begun; exec sleep 600"},
+                    cluster.environment());
+  gang.wait_for_output("begun");
+  CHECK(log_of_job() == "troupe: job 1 has printed nothing so far" + where);
+  gang.signal(SIGTERM);
+  CHECK(gang.wait());
+  CHECK(eventually([&] { return log_of_job() == "troupe: job 1 has printed nothing" + where; }));
 }
 
 TEST_CASE("the log of a process that has printed nothing says so", "[cli][cluster][output]") {

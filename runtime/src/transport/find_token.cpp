@@ -45,7 +45,8 @@ std::string about_other_head(const Endpoint& to) try {
   const auto known = config::known_head();
   if (to.host.empty() || known.empty()) return {};
   const auto other = parse_endpoint(known);
-  if (other.host == to.host && other.port == to.port) return {};
+  const bool is_same_host = other.host == to.host || to.host == "localhost";
+  if (is_same_host && other.port == to.port) return {};
   return fmt::format("; the head that was last started on this machine, by this user, is at {}",
                      name_of(other));
 } catch (const std::exception&) {

@@ -8,8 +8,8 @@
 namespace troupe::head {
 
 /// What `troupe logs` asks for: {"job" | "actor" | "process": "ID or an actor's name", "known":
-/// {process: offset}, "most": bytes}. Throws std::invalid_argument, with a text for people, where
-/// there is no such thing.
+/// {process: offset}, "most": bytes}, or {"all": true}, which logs there are. Throws
+/// std::invalid_argument, with a text for people, where there is no such thing.
 LogRequests::Wanted read_log_query(const nlohmann::json& request, const Control& control);
 
 /// What `troupe timeline` asks for: {"job": N, "node": N, "after": the number of a process, "most":
