@@ -61,6 +61,7 @@ struct LogsArguments {
   std::string token_file;
   std::string what;   // "job", "actor" or "process"; or as `which`
   std::string which;  // its number, or an actor's name; empty: `what` stands alone, or is empty too
+  std::string job_number = {};  // as --job has it, in place of both
   bool follow = false;
   /// Of `troupe job logs`, whose jobs are actors: its name, and whether its program has ended. Who
   /// calls says how.

@@ -258,6 +258,10 @@ std::string complete(LogsArguments& arguments) {
 
 int run_logs(const LogsArguments& given) {
   auto arguments = given;
+  if (!arguments.job_number.empty()) {
+    arguments.what = "job";
+    arguments.which = arguments.job_number;
+  }
   const bool lists = arguments.what.empty();
   if (const auto why = lists ? std::string() : complete(arguments); !why.empty()) {
     say(stderr, fmt::format("troupe: {}\n", why));

@@ -299,6 +299,7 @@ TEST_CASE("logs without a word lists what there are logs of, and a number alone 
                                 Catch::Contains("troupe logs process " + process + " ") &&
                                 Catch::Contains("/job-JOB-process-PROCESS.log on node 1 (w1)"));
   CHECK_THAT(logs({"1"}).output, Catch::Contains("an actor speaks\n"));
+  CHECK(logs({"--job", "1"}).output == logs({"job", "1"}).output);
   CHECK(printed_by({TROUPE_PROGRAM, "logs", "speaker"}, cluster.environment()) ==
         "an actor speaks\n");
   CHECK_THAT(logs({"nobody"}).output, Catch::Contains("there is no actor 'nobody' now") &&
