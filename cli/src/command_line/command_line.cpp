@@ -120,6 +120,18 @@ void add_descriptions(CLI::App& app) {
   });
 }
 
+/// CLI11 would say that WHAT is required, and not what that is, nor which words it may be.
+std::string missing_option(const CLI::App& command, const std::string& why) {
+  for (const auto* option : command.get_options()) {
+    if (why != option->get_name() + " is required") continue;
+    const auto type = option->get_type_name();
+    const auto choices = type.find('{');
+    return fmt::format("{}: {}{}", why, option->get_description(),
+                       choices == type.npos ? "" : ", one of " + type.substr(choices));
+  }
+  return why;
+}
+
 /// CLI11 would not say which command was wrong, and whose help to ask for.
 std::string failure_message(const CLI::App& command, const std::string& why) {
   const auto path = path_of(command);
@@ -180,7 +192,8 @@ int run_command_line(int argc, char** argv) {
       const bool has_extras =
           error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
       const auto unknown = has_extras ? unknown_option_among(command, words) : std::string();
-      return failure_message(command, unknown.empty() ? error.what() : unknown);
+      return failure_message(command,
+                             unknown.empty() ? missing_option(command, error.what()) : unknown);
     });
     try {
       require_command(*app, words);

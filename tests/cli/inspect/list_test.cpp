@@ -155,6 +155,11 @@ TEST_CASE("a filter that means nothing is refused with the keys that there are",
   const auto unknown = run({TROUPE_PROGRAM, "list", "things"});
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.output, Catch::Contains("nodes,actors,tasks,gangs,objects,stores,jobs"));
+  const auto none = run({TROUPE_PROGRAM, "list"});
+  CHECK(none.exit_code == 2);
+  CHECK_THAT(none.output, Catch::StartsWith(
+                              "troupe list: WHAT is required: what is listed, a line for each, one "
+                              "of {nodes,actors,tasks,gangs,objects,stores,jobs}\n"));
 }
 
 TEST_CASE("a kind is listed by its singular too, and a misspelt word is told the nearest",
