@@ -38,6 +38,18 @@ TEST_CASE("a worker's names that are none are refused with the option, and its h
   CHECK(cluster.run_driver("task").exit_code == 0);
 }
 
+TEST_CASE("a node is told that another one has its name, and so is whoever reads the head's log",
+          "[cli][name]") {
+  TestCluster cluster(2, 1);  // w1 and w2
+  cluster.add_worker({"--cpus", "1", "--name", "w1"});
+  const std::string note =
+      "node 1 has the name 'w1', too: only their numbers tell the two apart in statuses, logs and "
+      "errors; start one of them with another --name";
+  cluster.worker(2).wait_for_output(note);
+  cluster.head().wait_for_output("node 3 (w1): " + note);
+  CHECK_THAT(cluster.worker(1).output(), !Catch::Contains("has the name"));
+}
+
 TEST_CASE("a program may have any file name: its cluster serves on and shows it in one line",
           "[cli][name]") {
   TestCluster cluster(1);

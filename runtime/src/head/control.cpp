@@ -69,7 +69,9 @@ scheduler::NodeId Control::node_joined(wire::NodeJoin::Reader join,
   joined.setNode(node.value());
   joined.setIncarnation(incarnation.value());
   joined.setCluster(identity_.cluster());
-  const auto note = why_too_many_cpus(join);
+  auto note = why_too_many_cpus(join);
+  const auto of_name = why_name_is_doubtful(event.name);
+  note += (note.empty() || of_name.empty() ? "" : "; ") + of_name;
   joined.setNote(note);
   const bool resumes = join.getResumes() && !connection->is_unix();
   const auto secret = resumes ? transport::fresh_nonce() : transport::Bytes32{};
@@ -110,6 +112,17 @@ std::string Control::why_too_many_cpus(wire::NodeJoin::Reader join) const {
         "node {} ({}) is on the same machine, some of whose cores are offered twice now: more runs "
         "there at once than it has cores for; start {} with its part of them, with --cpus",
         id, other.name, which);
+  }
+  return {};
+}
+
+std::string Control::why_name_is_doubtful(const std::string& name) const {
+  for (const auto& [id, other] : routes_.nodes()) {
+    if (other.name != name) continue;
+    return fmt::format(
+        "node {} has the name '{}', too: only their numbers tell the two apart in statuses, logs "
+        "and errors; start one of them with another --name",
+        id, config::printable(name));
   }
   return {};
 }

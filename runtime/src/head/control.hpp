@@ -160,6 +160,7 @@ class Control {
 
   // control.cpp
   std::string why_too_many_cpus(wire::NodeJoin::Reader join) const;
+  std::string why_name_is_doubtful(const std::string& name) const;
   void apply(const scheduler::Event& event);
   void settle_fate(ProcessId process, ExitRecords::End end);
   void forget_asks_of(ProcessId process);
