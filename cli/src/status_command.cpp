@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "admin.hpp"
@@ -51,6 +54,50 @@ void print_nodes(const json& nodes) {
   }
 }
 
+/// What a request is for, without the number of its actor or gang, which no other one has.
+std::string kind_of(const json& pending) {
+  const auto what = pending.at("what").get<std::string>();
+  const auto kind = pending.value("kind", "");
+  if (!pending.contains(kind)) return what;
+  const auto own = fmt::format("{} {} of ", kind, pending.at(kind).get<std::uint64_t>());
+  return what.starts_with(own) ? kind + " of " + what.substr(own.size()) : what;
+}
+
+/// Requests of a job that wait for the same and for the same reason.
+struct Alike {
+  json one;  // whichever has waited longest
+  std::size_t count = 0;
+};
+
+/// In the order of the first of each.
+std::vector<Alike> alike_in(const json& pending) {
+  const auto is_alike = [](const json& one, const json& other) {
+    return kind_of(one) == kind_of(other) && one.at("job") == other.at("job") &&
+           one.value("type", "") == other.value("type", "") &&
+           one.at("reason") == other.at("reason");
+  };
+  std::vector<Alike> all;
+  for (const auto& row : pending) {
+    auto found =
+        std::ranges::find_if(all, [&](const auto& alike) { return is_alike(alike.one, row); });
+    if (found == all.end()) found = all.insert(all.end(), {.one = row});
+    ++found->count;
+    if (found->one.at("seconds") < row.at("seconds")) found->one = row;
+  }
+  return all;
+}
+
+void print_pending(const json& pending) {
+  for (const auto& [row, count] : alike_in(pending)) {
+    const auto type = row.value("type", "");
+    fmt::print("waiting {:.1f} s{}: {}{} for job {} ({}): {}\n", row.at("seconds").get<double>(),
+               count == 1 ? "" : fmt::format(" (the longest of {} that are alike)", count),
+               count == 1 ? row.at("what").get<std::string>() : kind_of(row),
+               type.empty() ? "" : fmt::format(" [{}]", type), row.at("job").get<std::uint64_t>(),
+               row.value("name", ""), row.at("reason").get<std::string>());
+  }
+}
+
 void print_rows(const json& status) {
   for (const auto& job : status.at("jobs")) {
     const auto weight = job.at("weight").get<double>();
@@ -73,14 +120,7 @@ void print_rows(const json& status) {
                size == 1 ? "rank" : "ranks", gang.at("job").get<std::uint64_t>(),
                gang.at("state").get<std::string>());
   }
-  for (const auto& pending : status.at("pending")) {
-    const auto type = pending.value("type", "");
-    fmt::print("waiting {:.1f} s: {}{} for job {} ({}): {}\n", pending.at("seconds").get<double>(),
-               pending.at("what").get<std::string>(),
-               type.empty() ? "" : fmt::format(" [{}]", type),
-               pending.at("job").get<std::uint64_t>(), pending.value("name", ""),
-               pending.at("reason").get<std::string>());
-  }
+  print_pending(status.at("pending"));
 }
 
 }  // namespace

@@ -96,6 +96,20 @@ TEST_CASE("each list has what runs and what waits, with its reason", "[cli][clus
              Catch::Contains("\n      actors and gangs hold cpu 2\n"));
 }
 
+TEST_CASE("status has one line for requests of a job that wait for the same reason",
+          "[cli][cluster][list]") {
+  TestCluster cluster(1, 1);
+  auto driver = cluster.driver("use_all");  // four actors of one CPU each
+  // The turn of one of the three is next, and room is kept for it.
+  CHECK(eventually([&] {
+    const auto shown = run({TROUPE_PROGRAM, "status"}, cluster.environment()).output;
+    return shown.find(" s (the longest of 2 that are alike): actor of cpu 1 [") !=
+               std::string::npos &&
+           shown.find("its turn is next") != std::string::npos;
+  }));
+  driver.signal(SIGKILL);
+}
+
 TEST_CASE("a list is a table whose columns are aligned and whose lines are whole",
           "[cli][cluster][list]") {
   const Busy busy;
