@@ -195,6 +195,12 @@ std::string why_empty(const TimelineArguments& arguments) {
 }  // namespace
 
 int run_timeline(const TimelineArguments& arguments) {
+  if (arguments.output.empty()) {
+    say(stderr,
+        "troupe timeline: OUT is required: the file to write, or - for standard output\n"
+        "`troupe timeline --help` has more.\n");
+    return 2;
+  }
   Timeline timeline;
   const auto now = arguments.folder.empty() ? read_cluster(arguments, timeline)
                                             : read_folder(arguments, timeline);

@@ -5,8 +5,13 @@
 namespace troupe::cli {
 
 void add_options(CLI::App& command, TimelineArguments& arguments) {
-  command.add_option("OUT", arguments.output, "the file to write, or - for standard output")
-      ->required()
+  // One of the two is required: run_timeline() says so.
+  auto* out =
+      command.add_option("OUT", arguments.output, "the file to write, or - for standard output")
+          ->check(not_empty())
+          ->type_name(kFile);
+  command.add_option("-o,--output", arguments.output, "as OUT")
+      ->excludes(out)
       ->check(not_empty())
       ->type_name(kFile);
   command

@@ -215,6 +215,18 @@ TEST_CASE("what ended nodes have left is drawn without a head", "[cli][cluster][
   CHECK(Trace(file).named("::dies").size() == 1);
 }
 
+TEST_CASE("the file of a timeline is named alone, or with -o as other tools have it, and not twice",
+          "[cli][timeline]") {
+  TestCluster cluster(1);
+  const auto file = cluster.folder() + "/out.json";
+  CHECK(write_timeline(cluster, "-o", {file}).exit_code == 0);
+  check(file);
+  const auto none = run({TROUPE_PROGRAM, "timeline"});
+  CHECK(none.exit_code == 2);
+  CHECK_THAT(none.output, Catch::StartsWith("troupe timeline: OUT is required: the file to write"));
+  CHECK(write_timeline(cluster, file, {"-o", file}).exit_code == 2);
+}
+
 TEST_CASE("a cluster in which nothing has run has an empty timeline", "[cli][cluster][timeline]") {
   TestCluster cluster(1);
   const TemporaryFolder folder;
