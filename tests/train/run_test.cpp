@@ -143,6 +143,11 @@ TEST_CASE("a run of two ranks on this machine returns rank 0's value and reports
   REQUIRE(more.history.size() == 2);
   CHECK(value(more.history[0], "epoch") == 3);
   CHECK(*more.value < *result.value);
+
+  options.restore_from = more.checkpoint;
+  const auto nothing = train::run<fit_line>(Config{.epochs = 5}, options);
+  CHECK(nothing.history.empty());
+  CHECK(nothing.checkpoint == more.checkpoint);
 }
 
 TEST_CASE("a run that is told to stop ends after that report", "[train][run]") {

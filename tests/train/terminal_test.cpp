@@ -10,6 +10,7 @@
 
 #include "guard.hpp"
 #include "support/catch.hpp"
+#include "support/net.hpp"
 #include "support/scratch.hpp"
 #include "support/terminal/terminal.hpp"
 
@@ -27,6 +28,12 @@ void come_late(train::Context& ctx, const Terminal& terminal) {
   if (ctx.rank() == 2) terminal.await("in barrier");
   ctx.communicator().barrier();
   if (ctx.rank() == 0) terminal.await("goes on: barrier");
+}
+
+/// Saves after each epoch.
+void save_epochs(train::Context& ctx, const int& epochs) {
+  auto net = ctx.prepare(Net(std::vector<std::int64_t>{1, 1}));
+  for (const int epoch : ctx.epochs(epochs)) ctx.report({{"epoch", epoch}}, ctx.checkpoint(net));
 }
 
 void print_a_line(train::Context& ctx, const Terminal& terminal) {
@@ -47,6 +54,37 @@ TEST_CASE("what a rank prints appears with the name of the user's function", "[t
   REQUIRE(lines.size() == 1);
   CHECK_THAT(lines[0],
              Contains("rank 1 ") && Contains("print_a_line ") && !Contains("TrainableWorker"));
+}
+
+TEST_CASE("a run that continues says on the driver's terminal, once, from where",
+          "[train][run][checkpoint]") {
+  const Scratch folder;
+  const Terminal terminal{(folder.path() / "terminal").string()};
+  train::RunOptions options{
+      .workers = 2, .where = train::Where::ThisNode, .storage = folder.path() / "run"};
+  const auto begun = train::run<save_epochs>(3, options).checkpoint;
+  const int epochs = GENERATE(10, 3);
+  const auto line = epochs == 10 ? "continues from " + begun.string() + ", at epoch 4 of 10"
+                                 : begun.string() + " has all 3 epochs: no epoch is left";
+  const auto lines = [&] { return terminal.lines(begun.string()); };
+  options.restore_from = begun;
+  {
+    const StandardError redirected(terminal.file);
+    train::run<save_epochs>(epochs, options);
+  }
+  REQUIRE(lines().size() == 1);
+  CHECK_THAT(lines()[0], Contains(line) && Contains("rank 0 "));
+
+  // A sweep says itself which of its trials continue.
+  {
+    const StandardError redirected(terminal.file);
+    const auto cluster = init({.cpus = 2});
+    troupe::detail::TrialRun<save_epochs> trial(gang<troupe::detail::TrainableWorker<save_epochs>>(
+        {.size = 2}, 3,
+        troupe::detail::RunInfo{.restore_from = begun, .settings = train::ContextOptions()}));
+    CHECK(trial.wait().returned);
+  }
+  CHECK(lines().size() == 1);
 }
 
 TEST_CASE("the driver's terminal says once which rank a run waits for, and that it goes on",

@@ -17,6 +17,7 @@
 #include "checkpoint/kept_checkpoints.hpp"
 #include "checkpoint/restoring/restoring.hpp"
 #include "checkpoint/saving/saver_on_demand.hpp"
+#include "config/name.hpp"
 #include "context_options.hpp"
 #include "log/log.hpp"
 #include "parallel/device.hpp"
@@ -85,6 +86,8 @@ struct Context::Impl {
   /// Makes the parts. A collective where the run continues from a checkpoint.
   void begin();
   void restore(LossScaler* scaler);
+  /// Logs once where train::run continues, for who started it: a sweep says itself what it does.
+  void log_start(int epochs);
   /// Runs what prepares something. Where that throws, tell_failure() is called.
   template <class Prepare>
   auto or_tell(Prepare prepare);
@@ -105,6 +108,7 @@ struct Context::Impl {
   int epoch = -1;
   bool stopped = false;
   bool has_said_batch = false;
+  bool has_logged_start = false;
   bool is_in_join = false;
   std::string refusal;            // of what was prepared last; empty: it was not refused
   std::int32_t joined_loops = 0;  // that were begun
@@ -148,6 +152,16 @@ void Context::Impl::restore(LossScaler* scaler) {
   epoch = restoring->manifest().epoch;
   const auto& scale = restoring->manifest().loss_scale;
   if (scaler != nullptr && scale) scaler->restore(*scale);
+}
+
+void Context::Impl::log_start(int epochs) {
+  if (!restoring || here.rank() != 0 || !are_of_run(here.member.settings())) return;
+  if (std::exchange(has_logged_start, true)) return;
+  const auto from = config::printable(here.member.restore_from().string());
+  if (epoch + 1 >= epochs)
+    log::info(fmt::format("{} has all {} epochs: no epoch is left", from, epochs));
+  else
+    log::info(fmt::format("continues from {}, at epoch {} of {}", from, epoch + 2, epochs));
 }
 
 template <class Prepare>
@@ -271,7 +285,10 @@ Context::NoSync::NoSync(Context& context) : context_(context) {
 }
 Context::NoSync::~NoSync() { context_.impl_->models->count_unsynchronized(-1); }
 
-Context::Epochs Context::epochs(int count) { return {*this, impl_->epoch + 1, count}; }
+Context::Epochs Context::epochs(int count) {
+  impl_->log_start(count);
+  return {*this, impl_->epoch + 1, count};
+}
 
 bool Context::begin_epoch(int epoch, int count) {
   if (impl_->stopped) return false;

@@ -10,6 +10,7 @@
 #include <troupe/detail/failure.hpp>
 
 #include "config/name.hpp"
+#include "context_options.hpp"
 #include "log/log.hpp"
 #include "node/limits/gpus.hpp"
 #include "progress/progress_line.hpp"
@@ -122,7 +123,7 @@ troupe::detail::RunInfo info_of(const RunOptions& options, const ProgressBar& ba
           .restore_from = options.restore_from,
           .name = options.name,
           .seed = options.seed,
-          .settings = options.context,
+          .settings = settings_of_run(options.context),
           .progress_every = bar.every(),
           .debugger_rank = options.debugger.rank,
           .debugger_wait = options.debugger.wait};
@@ -144,10 +145,12 @@ Verdict take(const troupe::detail::TrialEvent& event, const RunOptions& options,
   return verdict;
 }
 
-void close(const troupe::detail::TrialEvent& event, int world_size, RunOutcome& outcome) {
+void close(const troupe::detail::TrialEvent& event, const RunOptions& options,
+           RunOutcome& outcome) {
+  if (outcome.checkpoint.empty()) outcome.checkpoint = options.restore_from;
   outcome.seconds = event.elapsed_s;
   outcome.stopped = event.stopped;
-  outcome.world_size = world_size;
+  outcome.world_size = options.workers;
   outcome.effective_batch = event.effective_batch;
 }
 

@@ -211,8 +211,8 @@ class Context {
   double clip_grad_norm(torch::optim::Optimizer& optimizer, double max_norm);
 
   /// `for (int epoch : ctx.epochs(n))`: 0 .. n - 1. If the run continues from a checkpoint, it
-  /// begins with the epoch after that of the checkpoint. Ends early once a report was answered with
-  /// Stop.
+  /// begins with the epoch after that of the checkpoint, and rank 0 of train::run logs where, once.
+  /// Ends early once a report was answered with Stop.
   class Epochs;
   Epochs epochs(int count);
 

@@ -77,10 +77,13 @@ struct RunOptions {
 /// What a run came to, besides the value of its function.
 struct RunOutcome {
   std::vector<Report> history = {};
-  std::filesystem::path checkpoint = {};  ///< the last one that was reported; empty: none
-  double seconds = 0;                     ///< that the function ran on rank 0
-  bool stopped = false;                   ///< by on_report
-  int world_size = 0;                     ///< ranks
+  /// The last one that was reported, which CheckpointOptions::keep_best never deletes. Of a run that
+  /// has reported none, for example because no epoch was left: the one that it continued from. Empty:
+  /// neither.
+  std::filesystem::path checkpoint = {};
+  double seconds = 0;    ///< that the function ran on rank 0
+  bool stopped = false;  ///< by on_report
+  int world_size = 0;    ///< ranks
   /// Rows of all ranks in one step, as Context::loader() or Context::effective_batch() says; 0: the
   /// function called neither.
   std::int64_t effective_batch = 0;
@@ -107,7 +110,7 @@ troupe::detail::RunInfo info_of(const RunOptions& options, const ProgressBar& ba
 Verdict take(const troupe::detail::TrialEvent& event, const RunOptions& options,
              RunOutcome& outcome, ProgressBar& bar);
 /// Adds the last event.
-void close(const troupe::detail::TrialEvent& event, int world_size, RunOutcome& outcome);
+void close(const troupe::detail::TrialEvent& event, const RunOptions& options, RunOutcome& outcome);
 /// One line: "run 'fit' has ended after 12.3 s: 4 ranks, 128 rows in each step, 10 reports; the
 /// last: loss 0.25". `function` stands for a run without a name.
 std::string words_of(const RunOutcome& outcome, std::string_view name, std::string_view function);
@@ -122,7 +125,7 @@ auto run_here(const troupe::detail::trainable_config<F>& config, const RunOption
     return take(event, options, result, bar);
   });
   bar.on_event(done.finished);
-  close(done.finished, 1, result);
+  close(done.finished, options, result);
   if constexpr (!std::is_void_v<R>) result.value = std::move(done.value);
   return result;
 }
@@ -144,7 +147,7 @@ auto follow(const Gang<troupe::detail::TrainableWorker<F>>& gang, const RunOptio
     const auto verdict = take(*event, options, result, bar);
     if (event->kind == Kind::Report) run.answer(verdict);
   }
-  close(*event, options.workers, result);
+  close(*event, options, result);
   run.wait_for_others();
   // A rank that is thrown out of a report after Stop has no value, and no error either.
   if constexpr (!std::is_void_v<R>) {
