@@ -4,6 +4,7 @@
   // refused: TEXT         it must not compile, and its only error must be "static assertion failed: troupe: TEXT..."
   // refused first: TEXT   the same, but the compiler may add others behind that error
   // refused second: TEXT  the same, behind one error in the compiler's own words
+  // refused by: TEXT      it must not compile, and its only error has TEXT among the compiler's own words
   // compiles: ...         it must
 
 usage: check_refused.py COMPILER FOLDER --root TREE --scratch FOLDER --header HEADER --include FOLDER...
@@ -26,7 +27,7 @@ from checks.inputs import Inputs  # noqa: E402
 from checks.tree import git_tree  # noqa: E402
 
 FEW = 3  # sources for which it is not worth the while to parse the header before
-FIRST_LINE = re.compile(r"// (?:compiles|refused(?P<place> first| second)?: (?P<text>.+))")
+FIRST_LINE = re.compile(r"// (?:compiles|refused(?P<place> first| second| by)?: (?P<text>.+))")
 
 
 def what_is_wrong(first_line, failed, said):
@@ -36,12 +37,13 @@ def what_is_wrong(first_line, failed, said):
         return "does not begin with '// refused: TEXT' or '// compiles'"
     if not promised["text"]:
         return f"does not compile:\n{said}" if failed else None
-    expected = f"static assertion failed: troupe: {promised['text']}"
+    is_part = promised["place"] == " by"
+    expected = promised["text"] if is_part else f"static assertion failed: troupe: {promised['text']}"
     if not failed:
         return f"compiles, but should be refused with '{expected}'"
     errors = re.findall(r" error: ([^\n]*)", said)
     ours = 1 if promised["place"] == " second" else 0
-    if len(errors) <= ours or not errors[ours].startswith(expected):
+    if len(errors) <= ours or not (expected in errors[ours] if is_part else errors[ours].startswith(expected)):
         return f"is not refused with '{expected}' as error {ours + 1}:\n{said}"
     if len(errors) > ours + 1 and promised["place"] != " first":
         return f"is refused with {len(errors)} errors, of which '{expected}' is error {ours + 1}:\n{said}"

@@ -13,10 +13,12 @@ HEADER = 'template <class T> void take(T) { static_assert(sizeof(T) > 1, "troupe
 RIGHT = {"accepted": "// compiles: an int\n#include <troupe/take.hpp>\nvoid f() { take(1); }\n",
          "refused": "// refused: a T is larger\n#include <troupe/take.hpp>\nvoid f() { take('a'); }\n",
          "first": "// refused first: a T is larger\n#include <troupe/take.hpp>\nvoid f() { take('a'); }\nvoid g() { take(true); }\n",
+         "by": "// refused by: T is larger\n#include <troupe/take.hpp>\nvoid f() { take('a'); }\n",
          "second": "// refused second: a T is larger\n#include <troupe/take.hpp>\nvoid g() { take(); }\nvoid f() { take('a'); }\n"}
 WRONG = {"accepted": ("// refused: a T\n#include <troupe/take.hpp>\nvoid f() { take(1); }\n", "compiles, but should be refused with"),
          "words": ("// refused: another\n#include <troupe/take.hpp>\nvoid f() { take('a'); }\n", "is not refused with"),
          "place": ("// refused: a T\n#include <troupe/take.hpp>\nvoid g() { take(); }\nvoid f() { take('a'); }\n", "is not refused with"),
+         "by": ("// refused by: T is smaller\n#include <troupe/take.hpp>\nvoid f() { take('a'); }\n", "is not refused with"),
          "more": ("// refused: a T\n#include <troupe/take.hpp>\nvoid f() { take('a'); }\nvoid g() { take(true); }\n", "is refused with 2 errors"),
          "fails": ("// compiles: no\n#include <troupe/take.hpp>\nvoid f() { take('a'); }\n", "does not compile"),
          "comment": ("#include <troupe/take.hpp>\n", "does not begin with")}
@@ -43,15 +45,15 @@ class Refused(unittest.TestCase):
     def test_right_ones_are_known_until_the_header_changes(self):
         for name, text in RIGHT.items():
             self.write(f"refused/{name}.cpp", text)
-        for checked, known in (4, 0), (0, 4):
+        for checked, known in (5, 0), (0, 5):
             done = self.run_script()
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn(f"{checked} programs checked, {known} known", done.stdout)
         self.write("include/troupe/take.hpp", HEADER.replace("larger", "smaller"))
         done = self.run_script()
         self.assertEqual(done.returncode, 1)
-        self.assertIn("4 programs checked, 0 known", done.stdout)
-        self.assertEqual(done.stderr.count("is not refused with"), 3)
+        self.assertIn("5 programs checked, 0 known", done.stdout)
+        self.assertEqual(done.stderr.count("is not refused with"), 4)
 
     def test_each_wrong_one_is_told_and_tried_again(self):
         for name, (text, _) in WRONG.items():
@@ -70,7 +72,7 @@ class Refused(unittest.TestCase):
         for _ in range(2):
             done = self.run_script()
             self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertIn("4 programs checked, 0 known", done.stdout)
+            self.assertIn("5 programs checked, 0 known", done.stdout)
 
     def test_no_program_is_no_success(self):
         (self._root / "refused").mkdir()

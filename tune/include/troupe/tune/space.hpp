@@ -45,8 +45,9 @@ class Key;
 
 namespace detail {
 /// Not constexpr on purpose: calling it is the compiler's message for a key that is no field of the
-/// configuration.
-inline void the_configuration_has_no_field_of_this_name() {}
+/// configuration, and the message has the fields that there are.
+template <auto fields>
+void the_configuration_has_no_field_of_this_name() {}
 
 inline void a_field_of_this_type_can_not_be_searched() {}
 
@@ -100,7 +101,7 @@ class Key {
       constexpr auto searchable = detail::of_parts<Config, detail::IsTaken>();
       while (index_ < names.size() && names[index_] != std::string_view(name, length - 1)) ++index_;
       if (index_ == names.size())
-        detail::the_configuration_has_no_field_of_this_name();
+        detail::the_configuration_has_no_field_of_this_name<detail::printed_parts<Config>()>();
       else if (!searchable[index_])
         detail::a_field_of_this_type_can_not_be_searched();
     }

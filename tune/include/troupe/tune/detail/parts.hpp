@@ -55,6 +55,31 @@ consteval auto part_names() {
     return std::array<std::string_view, 0>{};
 }
 
+/// A text that a compiler prints where it is a template argument.
+template <std::size_t length>
+struct Printed {
+  char text[length];
+};
+
+/// The names of all parts: "lr, optimizer.lr, optimizer".
+template <class Aggregate>
+consteval auto printed_parts() {
+  constexpr auto names = part_names<Aggregate>();
+  constexpr auto length = [&] {
+    std::size_t sum = 1;
+    for (const auto name : names) sum += name.size() + 2;
+    return sum;
+  }();
+  Printed<length> printed{};
+  std::size_t at = 0;
+  for (const auto name : names) {
+    for (const char letter : at == 0 ? std::string_view() : std::string_view(", "))
+      printed.text[at++] = letter;
+    for (const char letter : name) printed.text[at++] = letter;
+  }
+  return printed;
+}
+
 template <class Aggregate, class Take>
 void for_each_struct(Aggregate& aggregate, const Take& take, std::size_t& next) {
   troupe::detail::for_each_member(aggregate, [&](auto& field) {
