@@ -318,7 +318,8 @@ TEST_CASE("options that can not be are refused", "[tune][experiment]") {
     return Experiment(options, std::make_unique<RandomSearcher>(SearchSpace{}, 1, 1),
                       fifo()({}, 1));
   };
-  CHECK_THROWS_WITH(make({}), "tune: .metric has to name the metric to look at");
+  CHECK_THROWS_WITH(make({}), Catch::Contains(".metric is empty: name what the function reports") &&
+                                  Catch::Contains(".metric = \"loss\""));
   CHECK_THROWS_WITH(make({.objective = {"loss"}, .max_failures = -1}),
                     "tune: max_failures is -1, at least 0");
   CHECK_THROWS_WITH(make({.objective = {"loss"}, .system_retries = -1}),

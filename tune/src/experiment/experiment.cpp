@@ -19,7 +19,9 @@ namespace {
 
 void check(const ExperimentOptions& options) {
   if (options.objective.metric.empty())
-    throw std::invalid_argument("tune: .metric has to name the metric to look at");
+    throw std::invalid_argument(
+        "tune: .metric is empty: name what the function reports and the search goes by, as in "
+        ".metric = \"loss\"");
   const auto& all = options.objectives;
   if (!all.empty() && (all.size() < 2 || all.front() != options.objective))
     throw std::invalid_argument("tune: .objectives are several or none, the objective the first");

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <troupe/trainable.hpp>
 
@@ -11,6 +13,21 @@ namespace troupe::tune {
 enum class Mode : std::uint8_t { Min, Max };
 inline constexpr auto Min = Mode::Min;
 inline constexpr auto Max = Mode::Max;
+
+/// A Mode among a program's options, where the compiler says of text what to write.
+class ModeOption {
+ public:
+  constexpr ModeOption(Mode mode) : mode_{mode} {}
+  template <std::convertible_to<std::string_view> Text>
+  constexpr ModeOption(const Text&) : mode_{Mode::Min} {
+    static_assert(!std::convertible_to<Text, std::string_view>,
+                  "troupe: .mode is tune::Min or tune::Max, and no text");
+  }
+  constexpr operator Mode() const { return mode_; }
+
+ private:
+  Mode mode_;
+};
 
 /// What a run looks for: the lowest or the highest value of one reported metric.
 struct Objective {

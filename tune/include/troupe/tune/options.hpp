@@ -47,7 +47,7 @@ struct Options {
   /// get more trials than it had, unless its scheduler decides by their number.
   std::uint64_t trials = 0;
   std::string metric = {};  ///< reported by the function
-  Mode mode = Mode::Min;
+  ModeOption mode = Mode::Min;
   /// In place of `metric` and `mode`, several metrics that the function reports together: {{"loss",
   /// tune::Min}, {"latency", tune::Min}}. Results::pareto_front() has the trials that no other
   /// trial dominates, and nsga2() searches for those. Everything else (the scheduler, best(),
