@@ -306,6 +306,16 @@ TEST_CASE("a function says how many rows a step sees", "[train][run]") {
   CHECK(train::run<seed_of>(Config{}, two_here()).effective_batch == 0);
 }
 
+TEST_CASE("a run that fits no cluster of this size is refused with its options' names",
+          "[train][run]") {
+  const auto cluster = init({.cpus = 2});
+  const train::RunOptions options{.workers = 2, .each = {.cpus = 1000}};
+  CHECK_THROWS_AS(train::run<fit_line>(Config{}, options), Impossible);
+  CHECK_THROWS_WITH(train::run<fit_line>(Config{}, options),
+                    Contains("RunOptions::workers = 2") && Contains("RunOptions::each") &&
+                        Contains("1000") && Contains("fit_line"));
+}
+
 TEST_CASE("options of a run that cannot be are named", "[train][run]") {
   CHECK_THROWS_WITH(train::run<fit_line>(Config{}, {.workers = 0}),
                     Contains("RunOptions::workers is 0"));

@@ -118,6 +118,15 @@ RunOptions with_counted_workers(RunOptions options) {
              nodes.size(), options.each.gpus)});
 }
 
+void raise_never_placed(const Impossible& refused, const RunOptions& options) {
+  auto failure = refused.failure();
+  failure.message = fmt::format(
+      "the cluster can never hold the ranks of the run (RunOptions::workers = {}, each with what "
+      "RunOptions::each asks for): {}. Ask for less there, or start nodes that have it",
+      options.workers, failure.message);
+  throw Impossible(std::move(failure));
+}
+
 troupe::detail::RunInfo info_of(const RunOptions& options, const ProgressBar& bar) {
   return {.storage = options.storage,
           .restore_from = options.restore_from,

@@ -14,6 +14,7 @@
 
 #include <troupe/cluster.hpp>
 #include <troupe/detail/trainable/trial_run.hpp>
+#include <troupe/errors.hpp>
 #include <troupe/gang.hpp>
 #include <troupe/train/context_options.hpp>
 #include <troupe/train/progress.hpp>
@@ -104,6 +105,8 @@ Cluster private_cluster(const RunOptions& options);
 /// The options with a number of ranks in place of AllGpus. Asks the head of this process's session.
 /// Throws Impossible where there are no GPUs.
 RunOptions with_counted_workers(RunOptions options);
+/// Of a gang that no cluster like this one can hold: throws Impossible, which names the options.
+[[noreturn]] void raise_never_placed(const Impossible& refused, const RunOptions& options);
 troupe::detail::RunInfo info_of(const RunOptions& options, const ProgressBar& bar);
 
 /// Shows the event, adds a report to the outcome and asks for its verdict.
@@ -160,10 +163,15 @@ template <auto F>
 auto run_gang(const troupe::detail::trainable_config<F>& config, const RunOptions& options,
               ProgressBar& bar) {
   const GangShape shape{options.workers, options.strategy, options.placement_timeout};
-  const auto gang =
-      troupe::detail::place_ranks<troupe::detail::TrainableWorker<F>>(
-          shape, troupe::detail::request_of(options.each), true, config, info_of(options, bar))
-          .get();
+  const auto gang = [&] {
+    auto placed = troupe::detail::place_ranks<troupe::detail::TrainableWorker<F>>(
+        shape, troupe::detail::request_of(options.each), true, config, info_of(options, bar));
+    try {
+      return placed.get();
+    } catch (const Impossible& refused) {
+      raise_never_placed(refused, options);
+    }
+  }();
   try {
     return follow<F>(gang, options, bar);
   } catch (...) {
