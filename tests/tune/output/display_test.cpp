@@ -72,13 +72,14 @@ TEST_CASE("a pipe gets lines without a single escape", "[tune][display]") {
 
   run(experiment, display);
 
-  CHECK(all_from(ends) ==
-        "[  0.0 s] trial 0 started: lr=0.5\n"
-        "[  1.0 s] trial 0 finished; best accuracy 0.25 at t=1. Best: trial 0 with accuracy 0.25.\n"
-        "tune: 1 trial in 2.0 s\n"
-        "  best: trial 0, accuracy 0.25 at t=1\n"
-        "    lr = 0.5\n"
-        "  1 terminated, 0 stopped, 0 errored\n");
+  CHECK(
+      all_from(ends) ==
+      "[  0.0 s] trial 0 started: lr=0.5\n"
+      "[  1.0 s] trial 0 terminated; best accuracy 0.25 at t=1. Best: trial 0 with accuracy 0.25.\n"
+      "tune: 1 trial in 2.0 s\n"
+      "  best: trial 0, accuracy 0.25 at t=1\n"
+      "    lr = 0.5\n"
+      "  1 terminated, 0 stopped, 0 errored\n");
 }
 
 TEST_CASE("what people should know is a line of its own, but not into a table", "[tune][display]") {

@@ -85,9 +85,9 @@ TEST_CASE("a trial of a run with several objectives ends without the word best",
   trial.best_t = 3;
   const Event ended{.kind = Event::Kind::Ended, .trial = 7, .attempt = 1, .now = Seconds(3.21)};
   CHECK(render_event(ended, &trial, {&trial, {"loss", Min}, true}) ==
-        "[  3.2 s] trial 7 finished; lowest loss 0.5 at t=3. Lowest loss: 0.5 of trial 7.\n");
+        "[  3.2 s] trial 7 terminated; lowest loss 0.5 at t=3. Lowest loss: 0.5 of trial 7.\n");
   CHECK(render_event(ended, &trial, {nullptr, {"loss", Min}, true}) ==
-        "[  3.2 s] trial 7 finished; lowest loss 0.5 at t=3. No loss yet.\n");
+        "[  3.2 s] trial 7 terminated; lowest loss 0.5 at t=3. No loss yet.\n");
 }
 
 TEST_CASE("a trial whose metric was never finite says so", "[tune][render]") {
@@ -95,7 +95,7 @@ TEST_CASE("a trial whose metric was never finite says so", "[tune][render]") {
   trial.history = {{1, std::numeric_limits<double>::quiet_NaN()},
                    {2, std::numeric_limits<double>::infinity()}};
   CHECK(line_about(Event::Kind::Ended, trial, nullptr) ==
-        "[  3.2 s] trial 3 finished; its accuracy was never finite. No best yet.\n");
+        "[  3.2 s] trial 3 terminated; its accuracy was never finite. No best yet.\n");
 }
 
 TEST_CASE("a trial that goes on in a larger gang has a line", "[tune][render]") {
@@ -122,9 +122,10 @@ TEST_CASE("lines where there is no terminal", "[tune][render]") {
         "best 1/3 of 9; best accuracy 0.5 at t=2. Best: trial 3 with accuracy 0.9.\n");
   trial.status = Status::Terminated;
   trial.reason = "trained to max_t=27";
-  CHECK(line_about(Kind::Ended, trial, &best) ==
-        "[  3.2 s] trial 7 finished: trained to max_t=27; best accuracy 0.5 at t=2. Best: trial 3 "
-        "with accuracy 0.9.\n");
+  CHECK(
+      line_about(Kind::Ended, trial, &best) ==
+      "[  3.2 s] trial 7 terminated: trained to max_t=27; best accuracy 0.5 at t=2. Best: trial 3 "
+      "with accuracy 0.9.\n");
   trial.status = Status::Pending;
   CHECK(
       line_about(Kind::Failed, trial, nullptr, 1, "rank 1 was killed by signal 9") ==

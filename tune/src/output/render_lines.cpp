@@ -26,7 +26,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 std::string how_it_ended(const Trial& trial, const BestSoFar& best) {
   const auto& objective = best.objective;
   if (trial.status == Status::Errored) return fmt::format("errored: {}", clipped(trial.error, 500));
-  auto text = trial.status == Status::Stopped ? trial.reason : "finished";
+  auto text = trial.status == Status::Stopped ? trial.reason : std::string(ending_of(trial));
   if (trial.is_unfinished() || trial.is_unstarted())
     text = fmt::format("{}: {}", ending_of(trial), first_line(trial.reason));
   if (trial.status == Status::Terminated && !trial.reason.empty()) text += ": " + trial.reason;
