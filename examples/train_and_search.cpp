@@ -8,6 +8,7 @@
 //
 //   20 epochs on 2 ranks: the loss is 0.00
 //   the best of 20 learning rates: the loss is 0.00
+// [program]
 #include <iomanip>
 #include <iostream>
 
@@ -89,3 +90,4 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+// [/program]

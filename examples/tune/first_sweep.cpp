@@ -6,6 +6,7 @@
 // How the trials go is shown on standard error. It prints:
 //
 //   the best of 20 learning rates is 1.2
+// [program]
 #include <iomanip>
 #include <iostream>
 
@@ -20,21 +21,17 @@ struct Config {
   double lr = 0.1;
 };
 
-// [trial]
 void descend(tune::Context& ctx, const Config& config) {  // along the parabola x * x
   for (double x = 1 - config.lr;; x -= config.lr * x)
     if (ctx.report({{"loss", x * x}}) == troupe::Verdict::Stop) return;
 }
-// [/trial]
 
 int search() {
-  // [sweep]
   auto results = tune::run<descend>({.space = {{"lr", tune::loguniform(1e-3, 2.0)}},
                                      .trials = 20,
                                      .metric = "loss",
                                      .mode = tune::Min,
                                      .scheduler = tune::asha({.max_t = 9, .eta = 3})});
-  // [/sweep]
   if (const int code = results.exit_code()) return code;
   std::cout << "the best of " << results.trials().size() << " learning rates is "
             << std::setprecision(2) << results.best().config.lr << '\n';
@@ -52,3 +49,4 @@ int main(int argc, char** argv) {
     return 1;
   }
 }
+// [/program]
