@@ -281,6 +281,24 @@ TEST_CASE("a gang that fits no cluster of this size is refused at once", "[tune]
   CHECK_THROWS_WITH(sweep<train>(options), Catch::Contains(".each.workers = 1"));
 }
 
+TEST_CASE("a search that fits no cluster of this size leaves no run behind", "[tune][cluster]") {
+  const auto cluster = init(InitOptions{.cpus = 2});
+  const tune::TemporaryFolder folder;
+  tune::Options<Config> options{
+      .space = {}, .trials = 2, .each = {.each = {.cpus = 1000}}, .storage = folder.path()};
+  CHECK_THROWS_AS(sweep<train>(options), Impossible);
+  CHECK(std::filesystem::is_empty(folder.path()));
+
+  // What an earlier run has found stays.
+  options.each = {};
+  const auto found = sweep<train>(options);
+  options.trials = 4;
+  options.each.each.cpus = 1000;
+  options.resume = true;
+  CHECK_THROWS_AS(sweep<train>(options), Impossible);
+  CHECK(tune::load<Config>(found.folder()).trials().size() >= 2);
+}
+
 TEST_CASE("a trial that does not come to its next report is ended with the time budget",
           "[tune][cluster]") {
   const auto cluster = init(InitOptions{.cpus = 2});

@@ -237,7 +237,10 @@ Outcome search_with(const Plan& wanted, const std::function<void()>& require,
     has_cluster_ended = drive(experiment, *launcher, limits_of(plan), hooks);
   } catch (const Impossible&) {
     // The cluster shrank: what was found is shown and kept.
-    if (experiment.best()) witness.conclude(launcher->now());
+    if (experiment.best())
+      witness.conclude(launcher->now());
+    else
+      witness.leave_nothing();
     throw;
   } catch (const std::exception&) {
     try {

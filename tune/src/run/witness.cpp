@@ -268,6 +268,16 @@ Outcome Witness::conclude(Seconds now) {
   return outcome;
 }
 
+void Witness::leave_nothing() {
+  const bool has_started = std::ranges::any_of(experiment_.trials(), &Trial::has_started);
+  if (before_ || has_started || !files_ || !folder_.is_there()) return;
+  files_.reset();
+  keeper_.reset();
+  trackers_.leave_folder();
+  std::error_code ignored;
+  std::filesystem::remove_all(folder(), ignored);
+}
+
 /// Nothing more is written by name once the folder is gone: another run may have taken its name.
 void Witness::look_at_folder(Seconds now) {
   if (!files_ || folder_.is_there()) return;

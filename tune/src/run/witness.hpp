@@ -65,6 +65,9 @@ class Witness {
   /// Until which the run had gone on before; 0: it is new.
   Seconds already() const { return already_; }
   Outcome conclude(Seconds now);
+  /// In place of conclude(): of a new run of which no trial has started the folder is removed, so that
+  /// nobody takes it for one with results.
+  void leave_nothing();
 
  private:
   /// What a run that is resumed was before.
