@@ -36,6 +36,8 @@ TEST_CASE("who asks for more ranks than have room is told each way to room", "[l
   CHECK(way(8, {.cpus = 1}) == "give -n 7, or --cpus 0.5 so that 8 ranks have room, or " + more);
   CHECK(way(20, {.cpus = 1}) == "give -n 7, or --cpus 0.25 so that 20 ranks have room, or " + more);
   CHECK(way(20, {.cpus = 5}) == "give --cpus 0.25 so that 20 ranks have room, or " + more);
+  CHECK(way(1, {.cpus = 5}) == "give --cpus 4 so that 1 rank has room, or " + more);
+  CHECK(way(2, {.cpus = 5}) == "give --cpus 3 so that 2 ranks have room, or " + more);
   CHECK(way(500, {.cpus = 0.25}) == "give -n 30, or " + more);
   CHECK(way(2, {.cpus = 1, .gpus = 1}) == "give -n 1, or " + more);
   CHECK(way(1, {.cpus = 1, .gpus = 2}) == more);

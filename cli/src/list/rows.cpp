@@ -68,9 +68,7 @@ class RunningCalls {
  public:
   explicit RunningCalls(const json& status) {
     const auto& answer = status.at("running");
-    const auto silent = answer.at("silent").get<std::set<std::string>>();
-    for (const auto& node : status.at("nodes"))
-      if (silent.contains(node.at("name"))) silent_.insert(node.at("node").get<Number>());
+    silent_ = answer.at("silent_nodes").get<std::set<Number>>();
     for (const auto& part : answer.at("parts")) {
       const auto trace =
           runtime::decode_call_trace(boost::algorithm::unhex(part.at("text").get<std::string>()));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -40,17 +41,34 @@ int ranks_that_fit(const RankNeeds& needs, const RankLayout& layout,
   return layout.strategy == Strategy::StrictPack ? largest : all;
 }
 
+namespace {
+
+/// The most CPUs of a rank with which so many have room, below those that were asked for.
+std::optional<double> cpus_with_room(int ranks, RankNeeds needs, const RankLayout& layout,
+                                     const std::vector<NodeRoom>& nodes) {
+  std::vector<double> less;
+  const auto most = std::ranges::max(nodes, {}, &NodeRoom::cpus).cpus;
+  for (double cpus = std::floor(std::min(most, needs.cpus)); cpus >= 1; --cpus)
+    less.push_back(cpus);
+  less.insert(less.end(), {0.5, 0.25, 0.1});
+  std::erase_if(less, [&](double cpus) { return cpus >= needs.cpus; });
+  for (const double cpus : less) {
+    needs.cpus = cpus;
+    if (ranks_that_fit(needs, layout, nodes) >= ranks) return cpus;
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string way_to_room(int ranks, const RankNeeds& needs, const RankLayout& layout,
                         const std::vector<NodeRoom>& nodes) {
   const int fitting = ranks_that_fit(needs, layout, nodes);
   if (nodes.empty() || fitting >= ranks) return {};
   std::string ways = fitting > 0 ? fmt::format("give -n {}, or ", fitting) : "give ";
-  for (const double cpus : {0.5, 0.25, 0.1}) {
-    auto smaller = needs;
-    smaller.cpus = cpus;
-    if (cpus >= needs.cpus || ranks_that_fit(smaller, layout, nodes) < ranks) continue;
-    ways += fmt::format("--cpus {:g} so that {} ranks have room, or ", cpus, ranks);
-    break;
+  if (const auto cpus = cpus_with_room(ranks, needs, layout, nodes)) {
+    ways += fmt::format("--cpus {:g} so that {}, or ", *cpus,
+                        ranks == 1 ? "1 rank has room" : fmt::format("{} ranks have room", ranks));
   }
   if (layout.per_node == 0 && ranks_that_fit(needs, {}, nodes) >= ranks)
     ways += "another --strategy, or ";

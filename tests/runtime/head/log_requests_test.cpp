@@ -32,9 +32,9 @@ struct AskedNodes {
   std::vector<troupe::transport::OwnedFd> ends;
   std::optional<json> answer;
 
-  AskedNodes() {
+  explicit AskedNodes(const std::string& second = "second") {
     add(NodeId(1), "first");
-    add(NodeId(2), "second");
+    add(NodeId(2), second);
     logs.ask(
         {}, [this](const json& given) { answer = given; }, now);
   }
@@ -99,6 +99,15 @@ TEST_CASE("a node that says nothing is waited for 10 s, and then named", "[head]
   head.run(2s);
   REQUIRE(head.answer);
   CHECK(head.silent() == json{"second"});
+}
+
+TEST_CASE("a node that says nothing is named with its number where another one has its name",
+          "[head][logs]") {
+  AskedNodes head("first");
+  head.reply(NodeId(1));
+  head.run(11s);
+  CHECK(head.silent() == json{"first (node 2)"});
+  CHECK(head.answer.value().at("silent_nodes") == json{2});
 }
 
 TEST_CASE("what the head stands still is not time in which nodes were silent", "[head][logs]") {

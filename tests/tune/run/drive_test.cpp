@@ -254,6 +254,27 @@ TEST_CASE("a run whose first trials all fail alike without a report is ended", "
   }
 }
 
+TEST_CASE("a run whose first trial still runs is not ended because later ones fail alike",
+          "[tune][drive]") {
+  const bool succeeds = GENERATE(true, false);
+  CAPTURE(succeeds);
+  FakeLauncher::Script script{.capacity = 2, .value = curve};
+  script.step = [](const Launch& launch) { return launch.trial == 0 ? 20.5 : 1; };
+  script.failure = [=](const Launch& launch, auto) -> std::optional<std::string> {
+    if (launch.trial == 0 && succeeds) return std::nullopt;
+    return "no such file";
+  };
+  auto experiment = search_for(40);
+  FakeLauncher cluster(script);
+  drive(experiment, cluster, {}, {});
+  if (succeeds) {
+    CHECK(experiment.why_closed().empty());
+    CHECK(count(experiment, Status::Errored) == 39);
+  } else {
+    CHECK_THAT(experiment.why_closed(), Catch::StartsWith("the first 21 trials all failed"));
+  }
+}
+
 TEST_CASE("a run whose first processes all end in one way is ended, whatever they print",
           "[tune][drive]") {
   const std::string process = GENERATE("process ", "rank 1 is gone: process ");

@@ -48,6 +48,7 @@ TEST_CASE("worker processes die alike by their signal or exit code", "[tune][cau
                        "had 3 GiB (node 1)")
             .empty());
   CHECK(end_of_process("the program was ended by signal 9 (Killed)").empty());
+  CHECK(end_of_process("the program ended with exit code 137").empty());
   CHECK(end_of_process("rank 1 is late").empty());
   CHECK(end_of_process("process").empty());
 }

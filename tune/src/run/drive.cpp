@@ -350,6 +350,12 @@ class Driver {
     return limits_.plain_errors && !failed.plain_text.empty() ? failed.plain_text : failed.text;
   }
 
+  bool runs_one_before(TrialId last) const {
+    const auto& trials = experiment_.trials();
+    return std::any_of(trials.begin(), trials.begin() + static_cast<std::ptrdiff_t>(last),
+                       [](const Trial& trial) { return trial.status == Status::Running; });
+  }
+
   /// Where the first trials all failed alike, the others need not be tried.
   void end_hopeless(const GangEvent& failed, Seconds now) {
     const auto& trial = experiment_.trials()[failed.trial];
@@ -366,9 +372,11 @@ class Driver {
       return;
     }
     first_cause_ = cause;
+    last_alike_ = std::max(last_alike_, failed.trial);
     const auto size = experiment_.searcher().size();
     const bool is_last = size && experiment_.trials().size() >= *size;
     if (++alike_ < std::max(kAlike, most_in_flight_) || is_last) return;
+    if (runs_one_before(last_alike_)) return;  // which may yet succeed, and only take longer
     experiment_.close(
         fmt::format("the first {} trials all failed without a report of '{}', and alike: {}",
                     alike_, experiment_.options().objective.metric, told_of(text)),
@@ -440,6 +448,7 @@ class Driver {
   bool has_said_last_wait_ = false;
   bool is_hopeful_ = false;  // a trial reported or returned, or two failed in different ways
   std::size_t alike_ = 0;    // trials that failed with first_cause_
+  TrialId last_alike_ = 0;   // the one of them that began last
   std::string first_cause_;
   std::size_t most_in_flight_ = 0;
   std::optional<std::string> impossible_;

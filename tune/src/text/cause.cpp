@@ -10,8 +10,9 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// By which also a machine ends a process that has no more memory: it tells nothing of the others.
-constexpr auto kKilled = "9 (Killed)"sv;
+/// A machine ends a process that has no more memory so, too: it tells nothing of other trials. A shell
+/// ends with the second one if a program of its own was killed so.
+bool is_kill(std::string_view how) { return how == "9 (Killed)" || how == "137"; }
 
 /// "3" of "3; its last lines"; "11 (Segmentation fault)" of "11 (Segmentation fault); its log".
 std::string_view number_and_name(std::string_view text) {
@@ -46,7 +47,7 @@ std::string end_of_process(const std::string& error) {
     const auto end = text.starts_with(words) ? text : process;
     if (!end.starts_with(words)) continue;
     const auto how = number_and_name(end.substr(words.size()));
-    if (how == kKilled) return {};
+    if (is_kill(how)) return {};
     return std::string(words) + std::string(how);
   }
   return {};

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <boost/algorithm/hex.hpp>
 
 #include "os/ticks.hpp"
@@ -139,7 +140,7 @@ void LogRequests::node_gone(NodeId node) {
   settle_where([node](Waiting& waiting) {
     auto found = waiting.nodes.extract(node);
     if (found.empty()) return false;
-    waiting.lost.push_back(std::move(found.mapped()));
+    waiting.lost.insert(std::move(found));
     return waiting.nodes.empty();
   });
 }
@@ -163,14 +164,27 @@ void LogRequests::settle_where(const std::function<bool(Waiting&)>& over) {
   for (const auto id : done) settle(id);
 }
 
+std::string LogRequests::name_of(NodeId node, const std::string& name) const {
+  const bool is_doubtful = std::ranges::any_of(routes_.nodes(), [&](const auto& other) {
+    return other.first != node && other.second.name == name;
+  });
+  return is_doubtful ? fmt::format("{} (node {})", name, node.value()) : name;
+}
+
 void LogRequests::settle(std::uint64_t id) {
   auto found = waiting_.extract(id);
   if (found.empty()) return;
   auto& waiting = found.mapped();
-  json silent = std::move(waiting.lost);
-  for (auto& [node_id, name] : waiting.nodes) silent.push_back(std::move(name));
+  json silent = json::array(), silent_nodes = json::array();
+  for (const auto* nodes : {&waiting.lost, &waiting.nodes}) {
+    for (const auto& [node_id, name] : *nodes) {
+      silent.push_back(name_of(node_id, name));
+      silent_nodes.push_back(node_id.value());
+    }
+  }
   json answer{{"parts", std::move(waiting.parts)},
               {"silent", std::move(silent)},
+              {"silent_nodes", std::move(silent_nodes)},
               {"clocks", std::move(waiting.clocks)},
               {"now_unix_ns", os::unix_ns()},
               {"over", waiting.over}};

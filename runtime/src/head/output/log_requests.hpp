@@ -47,8 +47,8 @@ class LogRequests {
   }
 
   /// {"parts": [{"node", "node_name", "job", "process", "file", "text", "next", "more"}],
-  /// "silent": [names of nodes that have not answered, or were lost before], "over": nothing can be
-  /// added any more}, or {"error"}. Texts are hexadecimal: programs print any bytes, and JSON has
+  /// "silent": [names of nodes that have not answered, or were lost before], "silent_nodes": [their
+  /// numbers], "over": nothing can be added any more}, or {"error"}. Texts are hexadecimal: programs print any bytes, and JSON has
   /// none but UTF-8. Of calls, each text is a CallTrace, and the answer has "clocks" [{"node",
   /// "node_name", "ahead_ns", "error_ns"}]: how far the clock on the wall of a node is ahead of the
   /// head's, as the middle of question and answer has it, and by how much that may be wrong;
@@ -65,7 +65,7 @@ class LogRequests {
   struct Waiting {
     Answer answer;
     std::map<NodeId, std::string> nodes;  // that have not answered, with their names
-    std::vector<std::string> lost;        // that will not
+    std::map<NodeId, std::string> lost;   // that will not
     nlohmann::json parts = nlohmann::json::array();
     nlohmann::json clocks = nlohmann::json::array();
     nlohmann::json objects;  // null: nobody asks for them
@@ -79,6 +79,8 @@ class LogRequests {
                            wire::LogReply::Reader reply);
   static void note_clock(Waiting& waiting, NodeId node, const std::string& name,
                          std::uint64_t clock);
+  /// With its number where another node has that name.
+  std::string name_of(NodeId node, const std::string& name) const;
   void settle(std::uint64_t id);
   void settle_where(const std::function<bool(Waiting&)>& over);
 

@@ -69,6 +69,8 @@ std::vector<fs::path> runs_in(const fs::path& storage) {
 /// The name of the sweep file that the run belongs to; empty: it does not say so, as one of a
 /// program's own search or of an earlier version.
 std::string sweep_file_of(const fs::path& run) {
+  std::error_code failed;
+  if (!fs::is_regular_file(run / detail::kProgramFile, failed)) return {};
   const auto program = json_in(run / detail::kProgramFile);
   const auto file = program.is_object() ? program.value("file", Json()) : Json();
   return file.is_string() ? file.get<std::string>() : std::string();
