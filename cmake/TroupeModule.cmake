@@ -110,25 +110,33 @@ function(troupe_built_paths target)
 endfunction()
 
 # Has a program that uses LibTorch take what such programs include of it from one precompiled header: parsing that is most
-# of the time that one source takes.
+# of the time that one source takes. A target that is compiled with other options needs a header of its own: NAME, the
+# OPTIONS that all its users get, and the HEADERS that are in it besides.
 function(troupe_precompile_torch target)
   if(NOT TROUPE_UNITY)
     return()
   endif()
-  if(NOT TARGET troupe_torch_headers)
-    set(source ${PROJECT_BINARY_DIR}/cmake/troupe_torch_headers.cpp)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME" "OPTIONS;HEADERS")
+  if(NOT arg_NAME)
+    set(arg_NAME troupe_torch_headers)
+  endif()
+  if(NOT TARGET ${arg_NAME})
+    set(source ${PROJECT_BINARY_DIR}/cmake/${arg_NAME}.cpp)
     file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
-    add_executable(troupe_torch_headers ${source})
-    target_link_libraries(troupe_torch_headers PRIVATE troupe::train)
-    target_precompile_headers(troupe_torch_headers PRIVATE
+    add_executable(${arg_NAME} ${source})
+    target_link_libraries(${arg_NAME} PRIVATE troupe::train)
+    target_compile_options(${arg_NAME} PRIVATE ${arg_OPTIONS})
+    target_precompile_headers(${arg_NAME} PRIVATE
       <torch/nn/functional/loss.h>
       <torch/nn/modules/activation.h>
       <torch/nn/modules/container/sequential.h>
       <torch/nn/modules/linear.h>
       <torch/optim/sgd.h>
-      <torch/utils.h>)
+      <torch/utils.h>
+      ${arg_HEADERS})
   endif()
-  target_precompile_headers(${target} REUSE_FROM troupe_torch_headers)
+  target_compile_options(${target} PRIVATE ${arg_OPTIONS})
+  target_precompile_headers(${target} REUSE_FROM ${arg_NAME})
 endfunction()
 
 # Lets a target of this tree include the private headers of modules: tests, `troupe` itself, the module above.

@@ -98,8 +98,9 @@ function(troupe_tests module)
   if(NOT arg_ALONE)
     troupe_compile_in_batches(${target} 8)
   endif()
-  if(module STREQUAL train)  # LibTorch has a CHECK of its own, and must come before Catch2
-    troupe_precompile_torch(${target})
+  if(module STREQUAL train)  # the arithmetic of these tests is LibTorch's own, which is optimised
+    troupe_precompile_torch(${target} NAME troupe_torch_test_headers OPTIONS $<$<CONFIG:RelWithDebInfo>:-O0>
+      HEADERS ${PROJECT_SOURCE_DIR}/tests/train/support/catch.hpp)
   else()
     _troupe_precompile_for(${target} "${arg_OPTIMISED}")
   endif()

@@ -57,7 +57,7 @@ void expect_gradient(const torch::Tensor& weight, double value, const std::strin
   });
 }
 
-ContextOptions options_with(bool find_unused) {
+ContextOptions accumulating_options(bool find_unused) {
   ContextOptions options;
   options.data_parallel.find_unused_parameters = find_unused;
   return options;
@@ -74,7 +74,7 @@ torch::Tensor in_other_memory(const torch::Tensor& gradient) { return gradient.c
 struct Rank {
   Rank(GangContext& gang, bool find_unused)
       : member(gang),
-        ctx(member, options_with(find_unused)),
+        ctx(member, accumulating_options(find_unused)),
         model(ctx.prepare(std::make_shared<TwoWeights>())),
         own(ctx.rank() + 1.0) {}
   TestMember member;

@@ -19,7 +19,7 @@ using Catch::Contains;
 
 namespace {
 
-const std::vector<std::int64_t> kWidths{6, 40, 4};
+const std::vector<std::int64_t> kAgreedWidths{6, 40, 4};
 
 /// A layer, and a count of the batches that it has seen.
 struct Counted : torch::nn::Module {
@@ -46,7 +46,7 @@ TEST_CASE("ranks that freeze different parameters are refused, with the rank and
   check_refused(ForkedGang::on_one_node(3).run([](GangContext& gang) {
     TestMember member(gang);
     Context ctx(member);
-    Net net(kWidths);
+    Net net(kAgreedWidths);
     // As many parameters want gradients on every rank, and they have as many elements.
     net->layers[gang.rank() == 1 ? 1 : 0]->bias.set_requires_grad(false);
     ctx.prepare(net);
@@ -78,7 +78,7 @@ TEST_CASE("ranks with different buckets are refused, with the rank and the param
     ContextOptions options;
     options.data_parallel.first_bucket_bytes = gang.rank() == 1 ? 1000 : 100'000;
     Context ctx(member, options);
-    ctx.prepare(Net(kWidths));
+    ctx.prepare(Net(kAgreedWidths));
   }),
                 "on rank 1 gradient 1 is \"layer1.weight in bucket 1\", on rank 0 it is "
                 "\"layer1.weight in bucket 0\"");
@@ -133,7 +133,7 @@ TEST_CASE("ranks with other options are refused, with the rank and the option",
   check_refused(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
     TestMember member(gang);
     Context ctx(member, gang.rank() == 1 ? options : on_rank_0);
-    ctx.prepare(Net(kWidths));
+    ctx.prepare(Net(kAgreedWidths));
   }),
                 fmt::format("on rank 1 option {} is \"{} is {}\", on rank 0 it is \"{} is {}\"",
                             number, name, there, name, here));

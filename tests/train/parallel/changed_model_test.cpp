@@ -24,11 +24,12 @@ using namespace troupe::testing;
 
 namespace {
 
-const std::vector<std::int64_t> kWidths{4, 8, 2};
+const std::vector<std::int64_t> kChangedWidths{4, 8, 2};
 
-torch::Tensor loss_of(Net& net, int rank) {
+torch::Tensor changed_loss(Net& net, int rank) {
   const auto type = net->layers[0]->weight.scalar_type();
-  return net->forward(rows(6, kWidths.front(), 3 + static_cast<std::uint64_t>(rank)).to(type))
+  return net
+      ->forward(rows(6, kChangedWidths.front(), 3 + static_cast<std::uint64_t>(rank)).to(type))
       .square()
       .mean();
 }
@@ -59,8 +60,8 @@ void replace_layer(Net& net, std::size_t layer) {
 /// The average of the gradients that the ranks have of their own.
 void expect_averaged(Context& ctx, Net& net) {
   net->zero_grad();
-  loss_of(net, ctx.rank()).backward();
-  Net reference(kWidths);
+  changed_loss(net, ctx.rank()).backward();
+  Net reference(kChangedWidths);
   const auto parameters = net->parameters(), own = reference->parameters();
   {
     const torch::NoGradGuard no_grad;
@@ -68,7 +69,7 @@ void expect_averaged(Context& ctx, Net& net) {
     for (std::size_t i = 0; i < own.size(); ++i) own[i].copy_(parameters[i]);
   }
   for (int rank = 0; rank < ctx.world_size(); ++rank)
-    (loss_of(reference, rank) / ctx.world_size()).backward();
+    (changed_loss(reference, rank) / ctx.world_size()).backward();
   for (std::size_t i = 0; i < own.size(); ++i)
     expect(torch::allclose(parameters[i].grad(), own[i].grad(), 1e-5, 1e-6),
            "an averaged gradient");
@@ -80,13 +81,14 @@ void expect_names_after(const ContextOptions& options, const std::function<void(
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, options);
-          auto net = ctx.prepare(Net(kWidths));
-          expect(error_of(loss_of(net, ctx.rank())).empty(), "a backward of the model as it was");
+          auto net = ctx.prepare(Net(kChangedWidths));
+          expect(error_of(changed_loss(net, ctx.rank())).empty(),
+                 "a backward of the model as it was");
           net->zero_grad();
           change(net);
           for (int step = 0; step < 2; ++step) {
             net->zero_grad();
-            expect_error(loss_of(net, ctx.rank()), named);
+            expect_error(changed_loss(net, ctx.rank()), named);
           }
           net->zero_grad();
           ctx.prepare(net);
@@ -102,7 +104,7 @@ TEST_CASE("a parameter that is trained and was frozen is named, and averaged onc
   CHECK(failures(ForkedGang::on_one_node(2).run([all_frozen](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          Net net(kWidths);
+          Net net(kChangedWidths);
           auto freeze = [&](bool frozen) {
             net->layers[0]->weight.set_requires_grad(!frozen);
             if (all_frozen) {
@@ -111,10 +113,10 @@ TEST_CASE("a parameter that is trained and was frozen is named, and averaged onc
           };
           freeze(true);
           ctx.prepare(net);
-          if (!all_frozen) loss_of(net, ctx.rank()).backward();
+          if (!all_frozen) changed_loss(net, ctx.rank()).backward();
           freeze(false);
           for (int step = 0; step < 2; ++step) {
-            expect_error(loss_of(net, ctx.rank()),
+            expect_error(changed_loss(net, ctx.rank()),
                          " is trained now, and was frozen when its model was prepared");
           }
           ctx.prepare(net);
@@ -123,7 +125,7 @@ TEST_CASE("a parameter that is trained and was frozen is named, and averaged onc
           freeze(true);
           ctx.prepare(net);
           if (!all_frozen)
-            expect(error_of(loss_of(net, ctx.rank())).empty(), "the head is trained");
+            expect(error_of(changed_loss(net, ctx.rank())).empty(), "the head is trained");
         })) == "");
 }
 
@@ -133,15 +135,15 @@ TEST_CASE(
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kWidths));
+          auto net = ctx.prepare(Net(kChangedWidths));
           expect_averaged(ctx, net);
           net->to(torch::kFloat32);
           net->zero_grad();
-          expect_error(loss_of(net, ctx.rank()),
+          expect_error(changed_loss(net, ctx.rank()),
                        "was given another type or device after its model");
           {
             const auto guard = ctx.no_sync();
-            expect_error(loss_of(net, ctx.rank()), "was given another type or device after");
+            expect_error(changed_loss(net, ctx.rank()), "was given another type or device after");
           }
           ctx.prepare(net);
           expect_averaged(ctx, net);
@@ -157,16 +159,17 @@ TEST_CASE("what a model became since it was prepared is named at each stage of Z
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, {.zero = {.stage = stage}});
-          Net net(kWidths);
+          Net net(kChangedWidths);
           if (!is_retyped) net->layers[0]->weight.set_requires_grad(false);
           ctx.prepare(net);
-          expect(error_of(loss_of(net, ctx.rank())).empty(), "a backward of the model as it was");
+          expect(error_of(changed_loss(net, ctx.rank())).empty(),
+                 "a backward of the model as it was");
           net->zero_grad();
           if (is_retyped)
             net->to(torch::kFloat32);
           else
             net->layers[0]->weight.set_requires_grad(true);
-          for (int step = 0; step < 2; ++step) expect_error(loss_of(net, ctx.rank()), named);
+          for (int step = 0; step < 2; ++step) expect_error(changed_loss(net, ctx.rank()), named);
         })) == "");
 }
 
@@ -188,12 +191,12 @@ TEST_CASE("a layer that was registered after its model was prepared is named",
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, {.zero = {.stage = stage}});
-          auto net = ctx.prepare(Net(kWidths));
-          torch::nn::Linear head(kWidths.back(), 1);
+          auto net = ctx.prepare(Net(kChangedWidths));
+          torch::nn::Linear head(kChangedWidths.back(), 1);
           head->to(torch::kFloat64);
           net->register_module("head", head);
           const auto loss = [&] {
-            return head->forward(net->forward(rows(6, kWidths.front(), 3))).square().mean();
+            return head->forward(net->forward(rows(6, kChangedWidths.front(), 3))).square().mean();
           };
           expect_error(loss(), "parameter head.weight is another tensor than its model had");
           net->zero_grad();
@@ -209,17 +212,17 @@ TEST_CASE("a copy that was registered beside the trained layers is to be frozen,
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kWidths));
-          Net average(kWidths);
+          auto net = ctx.prepare(Net(kChangedWidths));
+          Net average(kChangedWidths);
           net->register_module("average", average.ptr());
-          expect_error(loss_of(net, ctx.rank()),
+          expect_error(changed_loss(net, ctx.rank()),
                        "parameter average.layer0.weight is another tensor than its model had when "
                        "it was prepared, so that its gradient would not be averaged over the "
                        "ranks: prepare the model again after such a change, or freeze the "
                        "parameter (requires_grad_(false)) if it is to stay as it is");
           net->zero_grad();
           for (auto& parameter : average->parameters()) parameter.requires_grad_(false);
-          const auto error = error_of(loss_of(net, ctx.rank()));
+          const auto error = error_of(changed_loss(net, ctx.rank()));
           expect(error.empty(), "the frozen copy goes by: " + error);
         })) == "");
 }
@@ -230,9 +233,10 @@ TEST_CASE("where one rank has replaced a layer, all are told which", "[train][ch
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, {.zero = {.stage = stage}});
-          auto net = ctx.prepare(Net(kWidths));
+          auto net = ctx.prepare(Net(kChangedWidths));
           if (ctx.rank() == 1) replace_layer(net, 0);
-          expect_error(loss_of(net, ctx.rank()), "parameter layer0.weight is another tensor than");
+          expect_error(changed_loss(net, ctx.rank()),
+                       "parameter layer0.weight is another tensor than");
         })) == "");
 }
 
@@ -241,10 +245,11 @@ TEST_CASE("a parameter whose layer was assigned another tensor is named as witho
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kWidths));
+          auto net = ctx.prepare(Net(kChangedWidths));
           auto& weight = net->layers[0]->weight;
           weight = weight.detach().clone().requires_grad_(true);
-          expect_error(loss_of(net, ctx.rank()), "got no gradient in this backward: layer0.weight");
+          expect_error(changed_loss(net, ctx.rank()),
+                       "got no gradient in this backward: layer0.weight");
         })) == "");
 }
 
@@ -252,7 +257,7 @@ TEST_CASE("parameters whose storage was replaced are averaged", "[train][changed
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kWidths));
+          auto net = ctx.prepare(Net(kChangedWidths));
           for (auto& parameter : net->parameters())
             parameter.set_data(torch::full_like(parameter, 0.25));
           expect_averaged(ctx, net);
@@ -266,8 +271,8 @@ TEST_CASE("a model that is prepared again keeps its place in checkpoints and loa
   CHECK(failures(ForkedGang::on_one_node(1).run([&](GangContext& gang) {
           TestMember member(gang, folder.path().string());
           Context ctx(member);
-          auto net = ctx.prepare(Net(kWidths));
-          auto other = ctx.prepare(Net(kWidths, 2));
+          auto net = ctx.prepare(Net(kChangedWidths));
+          auto other = ctx.prepare(Net(kChangedWidths, 2));
           ctx.prepare(net);
           const auto written = ctx.checkpoint(net, other);
           std::filesystem::rename(written.directory, path());
@@ -275,14 +280,14 @@ TEST_CASE("a model that is prepared again keeps its place in checkpoints and loa
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang, "", path());
           Context ctx(member);
-          auto net = ctx.prepare(Net(kWidths, 7));
+          auto net = ctx.prepare(Net(kChangedWidths, 7));
           {
             const torch::NoGradGuard no_grad;
             for (auto& parameter : net->parameters()) parameter.fill_(0.5);
           }
           ctx.prepare(net);
-          auto other = ctx.prepare(Net(kWidths, 7));
-          const Net written(kWidths, 2);
+          auto other = ctx.prepare(Net(kChangedWidths, 7));
+          const Net written(kChangedWidths, 2);
           expect(net->parameters()[0].min().item<double>() == 0.5, "nothing was loaded again");
           expect(torch::equal(other->parameters()[0], written->parameters()[0]), "the second file");
         })) == "");
@@ -299,7 +304,7 @@ TEST_CASE("a model that cannot be averaged is refused, and the context can go on
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kWidths));
+          auto net = ctx.prepare(Net(kChangedWidths));
           const auto odd = std::make_shared<Odd>(torch::kComplexFloat);
           expect_in(thrown_by<std::exception>([&] { ctx.prepare(odd); }), "ComplexFloat");
           expect_averaged(ctx, net);
@@ -310,8 +315,8 @@ TEST_CASE("a model is not prepared inside of a backward", "[train][changed_model
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kWidths));
-          Net other(kWidths);
+          auto net = ctx.prepare(Net(kChangedWidths));
+          Net other(kChangedWidths);
           std::string error;
           const auto hook = net->layers[0]->weight.register_hook([&](const at::Tensor&) {
             try {
@@ -320,7 +325,7 @@ TEST_CASE("a model is not prepared inside of a backward", "[train][changed_model
               error = refused.what();
             }
           });
-          loss_of(net, ctx.rank()).backward();
+          changed_loss(net, ctx.rank()).backward();
           net->layers[0]->weight.remove_hook(hook);
           expect(error.find("while a backward runs") != std::string::npos, "a refusal: " + error);
           expect_averaged(ctx, net);
@@ -334,13 +339,13 @@ TEST_CASE("a model whose second prepare is refused is not trained without averag
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          Net net(kWidths);
+          Net net(kChangedWidths);
           net->layers[0]->weight.set_requires_grad(false);
           ctx.prepare(net);
           net->layers[0]->weight.set_requires_grad(gang.rank() == 1);
           expect_in(thrown_by<std::invalid_argument>([&] { ctx.prepare(net); }), "layer0.weight");
           net->layers[0]->weight.set_requires_grad(true);
-          expect_error(loss_of(net, ctx.rank()), "is trained now, and was frozen");
+          expect_error(changed_loss(net, ctx.rank()), "is trained now, and was frozen");
           net->zero_grad();
           ctx.prepare(net);
           expect_averaged(ctx, net);

@@ -23,13 +23,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::int64_t> kWidths{4, 8, 2};
+const std::vector<std::int64_t> kContextWidths{4, 8, 2};
 
-torch::optim::Adam adam(Net& net) {
+torch::optim::Adam context_adam(Net& net) {
   return torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(0.05));
 }
 
-void step(Context& ctx, Net& net, torch::optim::Adam& optim, int epoch) {
+void context_step(Context& ctx, Net& net, torch::optim::Adam& optim, int epoch) {
   const auto seed = static_cast<std::uint64_t>(epoch);
   const auto x = part(rows(12, 4, seed), ctx.rank(), ctx.world_size());
   const auto y = part(rows(12, 2, seed + 100), ctx.rank(), ctx.world_size());
@@ -41,11 +41,11 @@ void step(Context& ctx, Net& net, torch::optim::Adam& optim, int epoch) {
 /// Trains to `epochs`, with a checkpoint after each. -> the last layer's bias and the epochs that
 /// were seen.
 std::vector<double> run_epochs(Context& ctx, int epochs, std::vector<int>& seen) {
-  auto net = ctx.prepare(Net(kWidths, 3 + static_cast<std::uint64_t>(ctx.rank())));
-  auto optim = ctx.prepare(adam(net));
+  auto net = ctx.prepare(Net(kContextWidths, 3 + static_cast<std::uint64_t>(ctx.rank())));
+  auto optim = ctx.prepare(context_adam(net));
   for (int epoch : ctx.epochs(epochs)) {
     seen.push_back(epoch);
-    step(ctx, net, optim, epoch);
+    context_step(ctx, net, optim, epoch);
     ctx.report({{"epoch", epoch}}, ctx.checkpoint(net, optim));
   }
   const auto bias = net->layers.back()->bias.detach().contiguous();
@@ -125,7 +125,7 @@ TEST_CASE("without storage a checkpoint is empty and costs nothing",
   CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kWidths));
+          auto net = ctx.prepare(Net(kContextWidths));
           expect(ctx.checkpoint(net).directory.empty(), "no checkpoint");
         })) == "");
 }
@@ -160,11 +160,11 @@ TEST_CASE("an optimizer that a checkpoint does not have is told with what it has
         .front()
         .message;
   };
-  REQUIRE(run({}, [](Context& ctx) { ctx.checkpoint(ctx.prepare(Net(kWidths))); }) == "");
+  REQUIRE(run({}, [](Context& ctx) { ctx.checkpoint(ctx.prepare(Net(kContextWidths))); }) == "");
   CHECK_THAT(run(latest_checkpoint(scratch.path()),
                  [](Context& ctx) {
-                   auto net = ctx.prepare(Net(kWidths));
-                   ctx.prepare(adam(net));
+                   auto net = ctx.prepare(Net(kContextWidths));
+                   ctx.prepare(context_adam(net));
                  }),
              Catch::Contains("optimizer 0 is prepared, and the checkpoint") &&
                  Catch::Contains("was written with 0"));
@@ -178,7 +178,7 @@ TEST_CASE("a checkpoint without a rank that has returned names the call and what
     {
       TestMember member(gang, scratch.path());
       Context ctx(member);
-      auto net = ctx.prepare(Net(kWidths));
+      auto net = ctx.prepare(Net(kContextWidths));
       if (ctx.rank() == 0) ctx.checkpoint(net);
     }
     if (gang.rank() == 1) await_leaving(gang);

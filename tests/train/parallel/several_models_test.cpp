@@ -20,7 +20,7 @@ using Catch::Contains;
 
 namespace {
 
-constexpr std::int64_t kRows = 12;  // of each rank
+constexpr std::int64_t kSamples = 12;  // of each rank
 constexpr std::int64_t kNoise = 32;
 constexpr std::int64_t kSample = 48;
 
@@ -33,8 +33,8 @@ ContextOptions with_buckets(std::size_t first, std::size_t others, bool find_unu
 }
 
 /// A generator and a discriminator, as every rank makes them.
-struct Pair {
-  explicit Pair(std::int64_t hidden)
+struct Adversaries {
+  explicit Adversaries(std::int64_t hidden)
       : generator(std::vector<std::int64_t>{kNoise, hidden, hidden, kSample}, 1),
         discriminator(std::vector<std::int64_t>{kSample, hidden, hidden, 1}, 2) {}
   std::vector<torch::Tensor> parameters() const {
@@ -54,14 +54,14 @@ struct Pair {
 enum class Through { Both, Generator, Discriminator };
 
 torch::Tensor real(int rank, std::uint64_t step) {
-  return rows(kRows, kSample, 1000 + 10 * step + static_cast<std::uint64_t>(rank));
+  return rows(kSamples, kSample, 1000 + 10 * step + static_cast<std::uint64_t>(rank));
 }
 torch::Tensor noise(int rank, std::uint64_t step) {
-  return rows(kRows, kNoise, 5000 + 10 * step + static_cast<std::uint64_t>(rank));
+  return rows(kSamples, kNoise, 5000 + 10 * step + static_cast<std::uint64_t>(rank));
 }
 
 /// Of the rows that a rank has in this step.
-torch::Tensor loss_of(Pair& pair, int rank, std::uint64_t step, Through through) {
+torch::Tensor loss_of(Adversaries& pair, int rank, std::uint64_t step, Through through) {
   if (through == Through::Generator)
     return pair.generator->forward(noise(rank, step)).pow(2).mean();
   auto judged = torch::softplus(-pair.discriminator->forward(real(rank, step))).mean();
@@ -73,7 +73,7 @@ torch::Tensor loss_of(Pair& pair, int rank, std::uint64_t step, Through through)
 
 /// The average over the ranks, added up in their order by one process; undefined for a parameter
 /// without a gradient.
-std::vector<torch::Tensor> averages(Pair& pair, int ranks,
+std::vector<torch::Tensor> averages(Adversaries& pair, int ranks,
                                     const std::function<torch::Tensor(int rank)>& loss) {
   std::vector<torch::Tensor> sums(pair.parameters().size());
   for (int rank = 0; rank < ranks; ++rank) {
@@ -92,7 +92,7 @@ std::vector<torch::Tensor> averages(Pair& pair, int ranks,
 
 /// On one node the ranks' gradients are added up in their order too, so that averages are the same
 /// bits.
-void expect_gradients(const Pair& pair, const std::vector<torch::Tensor>& wanted,
+void expect_gradients(const Adversaries& pair, const std::vector<torch::Tensor>& wanted,
                       const std::string& when, double tolerance = 0) {
   const auto parameters = pair.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -106,16 +106,16 @@ void expect_gradients(const Pair& pair, const std::vector<torch::Tensor>& wanted
   }
 }
 
-Pair prepared(Context& ctx, std::int64_t hidden) {
-  Pair pair(hidden);
+Adversaries prepared(Context& ctx, std::int64_t hidden) {
+  Adversaries pair(hidden);
   ctx.prepare(pair.generator);
   ctx.prepare(pair.discriminator);
   return pair;
 }
 
 /// One step of all ranks, whose averages must be those of one process.
-void check_step(Context& ctx, Pair& pair, Pair& reference, std::uint64_t step, Through through,
-                double tolerance = 0) {
+void check_step(Context& ctx, Adversaries& pair, Adversaries& reference, std::uint64_t step,
+                Through through, double tolerance = 0) {
   pair.zero_grad();
   loss_of(pair, ctx.rank(), step, through).backward();
   const auto wanted = averages(reference, ctx.world_size(),
@@ -151,7 +151,7 @@ TEST_CASE("two models of 12 MiB in one backward have the averages of one process
           TestMember member(gang);
           Context ctx(member, {.timeout = std::chrono::seconds(60)});
           auto pair = prepared(ctx, 850);
-          Pair reference(850);
+          Adversaries reference(850);
           for (std::uint64_t step = 0; step < 20; ++step)
             check_step(ctx, pair, reference, step, Through::Both);
         })) == "");
@@ -164,7 +164,7 @@ TEST_CASE("models that take part by turns and together are averaged, over two no
           TestMember member(context);
           Context ctx(member, with_buckets(1000, 4000));
           auto pair = prepared(ctx, 40);
-          Pair reference(40);
+          Adversaries reference(40);
           for (std::uint64_t step = 0; step < 30; ++step)
             check_step(ctx, pair, reference, step, static_cast<Through>(step % 3),
                        tolerance_of(context));
@@ -180,8 +180,8 @@ TEST_CASE("ranks whose models are ready in different orders average alike",
           TestMember member(gang);
           Context ctx(member, with_buckets(1000, 4000));
           auto pair = prepared(ctx, 40);
-          Pair reference(40);
-          auto apart = [](Pair& of, int rank, std::uint64_t step) {
+          Adversaries reference(40);
+          auto apart = [](Adversaries& of, int rank, std::uint64_t step) {
             std::vector<torch::Tensor> losses(2);
             for (int turn = 0; turn < 2; ++turn) {
               const bool first = (turn + rank + static_cast<int>(step)) % 2 == 0;
@@ -208,7 +208,7 @@ TEST_CASE("after a backward that an exception left on every rank the next ones a
           TestMember member(gang);
           Context ctx(member, with_buckets(1000, 4000));
           auto pair = prepared(ctx, 40);
-          Pair reference(40);
+          Adversaries reference(40);
           for (std::uint64_t step = 0; step < 12; ++step) {
             if (step % 3 != 1) {
               check_step(ctx, pair, reference, step, Through::Both);
@@ -236,7 +236,7 @@ TEST_CASE(
           TestMember member(context);
           Context ctx(member, with_buckets(1000, 4000));
           auto pair = prepared(ctx, 40);
-          Pair reference(40);
+          Adversaries reference(40);
           for (std::uint64_t step = 0; step < 12; ++step) {
             if (step % 3 != 1) {
               check_step(ctx, pair, reference, step, Through::Both, tolerance_of(context));
@@ -263,7 +263,7 @@ TEST_CASE(
           TestMember member(gang);
           Context ctx(member, with_buckets(1000, 4000));
           auto pair = prepared(ctx, 40);
-          Pair reference(40);
+          Adversaries reference(40);
           const auto text = thrown_by([&] {
             loss_of(pair, ctx.rank(), 0, ctx.rank() == 1 ? Through::Generator : Through::Both)
                 .backward();
@@ -282,9 +282,9 @@ TEST_CASE("with find_unused_parameters a model that a rank did not use at all co
           TestMember member(gang);
           Context ctx(member, with_buckets(1000, 4000, true));
           auto pair = prepared(ctx, 40);
-          Pair reference(40);
+          Adversaries reference(40);
           for (std::uint64_t step = 0; step < 4; ++step) {
-            auto mixed = [step](Pair& of, int rank) {
+            auto mixed = [step](Adversaries& of, int rank) {
               return loss_of(of, rank, step,
                              rank == 0 ? Through::Generator : Through::Discriminator);
             };

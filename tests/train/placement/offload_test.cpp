@@ -188,7 +188,7 @@ TEST_CASE("a training goes on from a checkpoint of one that was placed otherwise
   const auto train = [](Context& ctx, std::uint64_t first, std::uint64_t end) {
     auto net = ctx.prepare(float_net());
     const auto optimizer = prepared_adam(ctx, net);
-    for (auto i = first; i < end; ++i) step(ctx, net, *optimizer, i);
+    for (auto i = first; i < end; ++i) offloaded_step(ctx, net, *optimizer, i);
     ctx.checkpoint(net, *optimizer);
     return plain_values(ctx, net);
   };
@@ -228,9 +228,9 @@ TEST_CASE(
     const auto write = [&](Context& ctx) {
       auto net = ctx.prepare(float_net());
       const auto optimizer = prepared_adam(ctx, net);
-      for (std::uint64_t i = 0; i < 2; ++i) step(ctx, net, *optimizer, i);
+      for (std::uint64_t i = 0; i < 2; ++i) offloaded_step(ctx, net, *optimizer, i);
       const auto saving = ctx.begin_checkpoint(net, *optimizer);
-      for (std::uint64_t i = 2; i < 4; ++i) step(ctx, net, *optimizer, i);
+      for (std::uint64_t i = 2; i < 4; ++i) offloaded_step(ctx, net, *optimizer, i);
       expect(saving.wait().error.empty(), "it is written");
       last.keep(ctx, plain_values(ctx, net));
     };
@@ -238,7 +238,7 @@ TEST_CASE(
     const auto go_on = [&](Context& ctx) {
       auto net = ctx.prepare(float_net());
       const auto optimizer = prepared_adam(ctx, net);
-      for (std::uint64_t i = 2; i < 4; ++i) step(ctx, net, *optimizer, i);
+      for (std::uint64_t i = 2; i < 4; ++i) offloaded_step(ctx, net, *optimizer, i);
       last.expect_same_as(plain_values(ctx, net), kTolerance, "a run that went on");
     };
     CHECK(run_as(way, go_on, {.from = latest_checkpoint(scratch.path())}) == "");
@@ -255,14 +255,14 @@ TEST_CASE("a model whose parameters are in several places is cut as one",
             net->layers[1]->to(ctx.device());
             ctx.prepare(net);
             const auto optimizer = prepared_sgd(ctx, net);
-            step(ctx, net, *optimizer, 0);
+            offloaded_step(ctx, net, *optimizer, 0);
             // Prepared again, with new values in main memory in the place of some.
             net->zero_grad();
             auto weight = net->layers[2]->weight;
             weight.set_data(torch::zeros(weight.sizes()));
             ctx.prepare(net);
             const auto again = prepared_sgd(ctx, net);
-            step(ctx, net, *again, 1);
+            offloaded_step(ctx, net, *again, 1);
             for (const auto& values : plain_values(ctx, net))
               expect(values.isfinite().all().item<bool>(), "it was trained");
             expect(plain_values(ctx, net)[4].abs().max().item<double>() < 1, "from the new values");
@@ -275,10 +275,10 @@ TEST_CASE("values in the place of a parameter's are trained on, wherever the ran
   const auto replaced = [](Context& ctx) {
     auto net = ctx.prepare(float_net());
     const auto optimizer = prepared_sgd(ctx, net);
-    step(ctx, net, *optimizer, 0);
+    offloaded_step(ctx, net, *optimizer, 0);
     auto weight = net->layers[1]->weight;
     weight.set_data(torch::full(weight.sizes(), 0.25).to(ctx.device()));
-    step(ctx, net, *optimizer, 1);
+    offloaded_step(ctx, net, *optimizer, 1);
     return plain_values(ctx, net);
   };
   const KeptValues first;

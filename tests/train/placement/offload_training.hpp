@@ -65,7 +65,8 @@ inline Optimizer prepared_adamw(Context& ctx, Net& net) { return prepared(ctx, a
 inline Optimizer prepared_sgd(Context& ctx, Net& net) { return prepared(ctx, sgd(net)); }
 
 /// A step of two batches, whose gradients are clipped.
-inline void step(Context& ctx, Net& net, torch::optim::Optimizer& optimizer, std::uint64_t number) {
+inline void offloaded_step(Context& ctx, Net& net, torch::optim::Optimizer& optimizer,
+                           std::uint64_t number) {
   optimizer.zero_grad();
   net->zero_grad();
   {
@@ -109,7 +110,7 @@ inline std::vector<torch::Tensor> trained(Context& ctx, Optimizer (*make)(Contex
   const auto optimizer = make(ctx, net);
   torch::optim::StepLR schedule(*optimizer, 2, 0.5);
   for (std::uint64_t i = 0; i < 4; ++i) {
-    step(ctx, net, *optimizer, i);
+    offloaded_step(ctx, net, *optimizer, i);
     schedule.step();
   }
   expect_in_place(ctx, *optimizer);

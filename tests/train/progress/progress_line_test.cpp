@@ -76,7 +76,7 @@ TEST_CASE("a run without epochs counts its steps, and one without steps its repo
       {.done = 1500, .total = 2000, .unit = "games", .timed_steps = 1000, .steps_s = 2000}, 2000);
   CHECK_THAT(
       render_progress(view, 2000, 79),
-      Contains("play  1,500/2,000 games [") && Contains("#]  75%  0.50 games/s  0:00  ETA") ||
+      (Contains("play  1,500/2,000 games [") && Contains("#]  75%  0.50 games/s  0:00  ETA")) ||
           Contains("]  75%  0.50 games/s  0:00  ETA 16:40"));
 }
 
