@@ -3,7 +3,8 @@
 
 setup_dir="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
-say() { printf '== %s\n' "$*"; }
+# With the seconds since the command began, so that whoever reads what it printed sees where its time went.
+say() { printf '== %d s: %s\n' "$SECONDS" "$*"; }
 fail() { printf 'run: %s\n' "$*" >&2; exit 1; }
 
 # The lines of a list file without comments.
@@ -172,6 +173,12 @@ install_list() {
 setup_readers() {
   install_list readers "100 MB" || say "the tests that ask the readers are skipped"
   install_list python "20 MB" || say "the tests of the Python package are skipped"
+}
+
+# What only running the tests needs, and building them does not.
+setup_for_tests() {
+  setup_packages test
+  setup_readers
 }
 
 # setup_for NEED...: the packages of those needs (build, bench, test, lint), and the wheels.

@@ -6,13 +6,14 @@ usage: run_setup_test.py TREE
 On a machine that lacks them all: PATH has only what the scripts call until then, and an apt-get that writes down what it is
 asked for and fails. On another system than Debian 12 it installs nothing and names them.
 """
+import contextlib
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-TOOLS = ("awk", "bash", "cut", "dirname", "env", "grep", "mkdir", "nproc", "pwd", "sed", "sha256sum", "sort", "tr", "uniq", "xargs")
+TOOLS = ("awk", "bash", "cut", "dirname", "env", "grep", "mkdir", "nproc", "pwd", "rm", "sed", "sha256sum", "sort", "tr", "uniq", "xargs")
 BUILD = {"g++", "cmake", "libboost1.81-dev", "ninja-build"}
 TEST = {"chromium", "clang-16", "fish", "gdb", "iproute2", "zsh"}
 LINT = {"clang-format-14", "clang-tidy-14"}
@@ -21,30 +22,33 @@ WANTED = {
     ("build",): (BUILD, TEST | LINT),
     ("demo",): (BUILD, TEST | LINT),
     ("bench", "core"): (BUILD | {"iproute2"}, (TEST | LINT) - {"iproute2"}),
-    ("test",): (BUILD | TEST, LINT),
+    ("test",): (BUILD, TEST | LINT),  # the others follow, see faults_of_tests
     ("lint",): (BUILD | LINT, TEST),
     ("setup",): (BUILD | TEST | LINT, set()),
 }
 
 
-def make_machine(folder, release):
-    """-> PATH. dpkg-query knows no package there; `release` is what its /etc/os-release says."""
+def make_machine(folder, release, installed):
+    """-> PATH. dpkg-query knows the packages `installed` alone; `release` is what its /etc/os-release says."""
     programs = folder / "bin"
     programs.mkdir()
     for tool in TOOLS:
         (programs / tool).symlink_to(shutil.which(tool))
-    scripts = {"apt-get": f'printf "%s\\n" "$@" >> "{folder}/asked"; exit 1', "dpkg-query": "exit 1", "id": "echo 0",
-               "cat": f"echo VERSION_CODENAME={release}"}
+    scripts = {"apt-get": f'printf "%s\\n" "$@" >> "{folder}/asked"; exit 1', "id": "echo 0",
+               "dpkg-query": f"printf ' installed:%s ' {' '.join(installed)}; exit 1",
+               "cat": f'[ "$1" != /etc/os-release ] || {{ echo VERSION_CODENAME={release}; exit; }}; exec {shutil.which("cat")} "$@"'}
     for name, text in scripts.items():
         (programs / name).write_text(f"#!{shutil.which('bash')}\n{text}\n", encoding="utf-8")
         (programs / name).chmod(0o755)
     return str(programs)
 
 
-def packages_asked_for(tree, arguments, release="bookworm", **variables):
+def packages_asked_for(tree, arguments, release="bookworm", installed=(), tools=(), **variables):
     """-> a list, since each should be asked for once; and what ./run said."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {"PATH": make_machine(Path(folder), release), "HOME": folder, **variables}
+        environment = {"PATH": make_machine(Path(folder), release, installed), "HOME": folder, **variables}
+        for tool in tools:
+            Path(folder, "bin", tool).symlink_to(shutil.which("true"))
         done = subprocess.run([shutil.which("bash"), str(tree / "run"), *arguments], env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=300)
         asked = Path(folder, "asked")
@@ -63,6 +67,7 @@ def faults_of(tree):
             yield f"{command} installs {sorted(more)}, which it does not need"
         if len(asked) != len(set(asked)):
             yield f"{command} asks for a package twice: {sorted(asked)}"
+    yield from faults_of_tests(tree)
     yield from faults_elsewhere(tree)
     yield from faults_of_wheels(tree)
     asked, said = packages_asked_for(tree, ("bench", "nosuch"))
@@ -77,12 +82,34 @@ def faults_elsewhere(tree):
         yield f"./run build on another system installs {asked}, or does not name what it needs: {said}"
 
 
-def faults_of_wheels(tree):
-    """Where the user has the libraries, that set-up has nothing to do; and it never needs what building does."""
+@contextlib.contextmanager
+def own_libraries():
+    """-> a folder that has what the wheels would bring"""
     with tempfile.TemporaryDirectory() as libraries:
         for name in ("lib/libtorch_cpu.so", "include/cuda_runtime_api.h", "include/nccl.h"):
             Path(libraries, name).parent.mkdir(exist_ok=True)
             Path(libraries, name).touch()
+        yield libraries
+
+
+def faults_of_tests(tree):
+    """On a machine that can build, what only running the tests needs is asked for; the build is one that does nothing."""
+    lines = (line.split() for line in Path(tree, "cmake/setup/debian_packages.txt").read_text(encoding="utf-8").splitlines())
+    installed = [words[1] for words in lines if words and words[0] == "build"]
+    with tempfile.TemporaryDirectory() as copy, own_libraries() as libraries:
+        shutil.copy(tree / "run", copy)
+        shutil.copytree(tree / "cmake/setup", Path(copy, "cmake/setup"))
+        asked, said = packages_asked_for(Path(copy), ("test",), installed=installed, tools=("g++", "cmake", "git", "python3"),
+                                         CMAKE_PREFIX_PATH=libraries)
+    if not TEST <= set(asked) or (BUILD | LINT) & set(asked):
+        yield f"./run test asks for {sorted(asked)} where building needs nothing more; it said {said}"
+    if not said.startswith("1: ") or "could not install" not in said:
+        yield f"./run test does not say that a package of the tests could not be installed; it said {said}"
+
+
+def faults_of_wheels(tree):
+    """Where the user has the libraries, that set-up has nothing to do; and it never needs what building does."""
+    with own_libraries() as libraries:
         asked, said = packages_asked_for(tree, ("setup", "wheels"), CMAKE_PREFIX_PATH=libraries)
     if asked or "set-up is complete" not in said:
         yield f"./run setup wheels installs {asked}, where nothing is missing: {said}"
