@@ -79,8 +79,10 @@ function(troupe_program name)
   target_link_libraries(${name} PRIVATE ${arg_DEPENDENCIES})
   troupe_use_internals(${name} ${arg_INTERNALS})
   troupe_compile_in_batches(${name} 16)
-  if("troupe::train" IN_LIST arg_DEPENDENCIES)
-    troupe_precompile_torch(${name})
+  if(TROUPE_UNITY AND "troupe::train" IN_LIST arg_DEPENDENCIES)
+    troupe_precompile_with_options(${name} troupe_torch_headers
+      HEADERS ${TROUPE_TORCH_HEADERS}
+      DEPENDENCIES troupe::train)
   endif()
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/src)
     target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
@@ -109,35 +111,36 @@ function(troupe_built_paths target)
   endforeach()
 endfunction()
 
-# Has a program that uses LibTorch take what such programs include of it from one precompiled header: parsing that is most
-# of the time that one source takes. A target that is compiled with other options needs a header of its own: NAME, the
-# OPTIONS that all its users get, and the HEADERS that are in it besides.
-function(troupe_precompile_torch target)
-  if(NOT TROUPE_UNITY)
-    return()
-  endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME" "OPTIONS;HEADERS")
-  if(NOT arg_NAME)
-    set(arg_NAME troupe_torch_headers)
-  endif()
-  if(NOT TARGET ${arg_NAME})
-    set(source ${PROJECT_BINARY_DIR}/cmake/${arg_NAME}.cpp)
+# troupe_precompile_with_options(<target> <header>
+#   HEADERS <headers>...            what is in the precompiled header
+#   [OPTIONS <options>...]          compile options
+#   [DEPENDENCIES <targets>...])    what the headers need
+# sets the options of the target, and has it take the headers from one precompiled header, which the first call with that
+# name makes. A precompiled header fits only what is compiled with the options that it was compiled with, so each set of
+# options needs a name of its own.
+function(troupe_precompile_with_options target name)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "HEADERS;OPTIONS;DEPENDENCIES")
+  if(NOT TARGET ${name})
+    # It is owned by a program and not by a library, for a program's flags are those of its users.
+    set(source ${PROJECT_BINARY_DIR}/cmake/${name}.cpp)
     file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
-    add_executable(${arg_NAME} ${source})
-    target_link_libraries(${arg_NAME} PRIVATE troupe::train)
-    target_compile_options(${arg_NAME} PRIVATE ${arg_OPTIONS})
-    target_precompile_headers(${arg_NAME} PRIVATE
-      <torch/nn/functional/loss.h>
-      <torch/nn/modules/activation.h>
-      <torch/nn/modules/container/sequential.h>
-      <torch/nn/modules/linear.h>
-      <torch/optim/sgd.h>
-      <torch/utils.h>
-      ${arg_HEADERS})
+    add_executable(${name} ${source})
+    target_link_libraries(${name} PRIVATE ${arg_DEPENDENCIES})
+    target_compile_options(${name} PRIVATE ${arg_OPTIONS})
+    target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
   endif()
   target_compile_options(${target} PRIVATE ${arg_OPTIONS})
-  target_precompile_headers(${target} REUSE_FROM ${arg_NAME})
+  target_precompile_headers(${target} REUSE_FROM ${name})
 endfunction()
+
+# What most programs that use LibTorch include of it: parsing that is most of the time that one source takes.
+set(TROUPE_TORCH_HEADERS
+  <torch/nn/functional/loss.h>
+  <torch/nn/modules/activation.h>
+  <torch/nn/modules/container/sequential.h>
+  <torch/nn/modules/linear.h>
+  <torch/optim/sgd.h>
+  <torch/utils.h>)
 
 # Lets a target of this tree include the private headers of modules: tests, `troupe` itself, the module above.
 function(troupe_use_internals target)

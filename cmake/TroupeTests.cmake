@@ -41,22 +41,29 @@ function(_troupe_test_runner)
 endfunction()
 
 # What nearly every test includes is parsed once, for tests whose own code is optimised and for the others: it need not be
-# fast where it does little, and is compiled in two thirds of the time.
-function(_troupe_precompile_for target is_optimised)
-  set(headers troupe_test_headers)
-  set(options $<$<CONFIG:RelWithDebInfo>:-O0>)
-  if(is_optimised)
-    set(headers troupe_optimised_test_headers)
-    set(options $<$<CONFIG:RelWithDebInfo>:-O1>)
+# fast where it does little, and is compiled in two thirds of the time. The arithmetic of train's tests is LibTorch's own,
+# which is optimised.
+function(_troupe_precompile_test target module is_optimised)
+  set(name troupe_test_headers)
+  set(level -O0)
+  if(is_optimised AND NOT module STREQUAL train)
+    set(name troupe_optimised_test_headers)
+    set(level -O1)
   endif()
-  if(NOT TARGET ${headers})
-    add_executable(${headers} ${_troupe_test_support}/precompiled.cpp)
-    target_link_libraries(${headers} PRIVATE Catch2::Catch2)
-    target_compile_options(${headers} PRIVATE ${options})
-    target_precompile_headers(${headers} PRIVATE ${_troupe_test_support}/precompiled.hpp)
+  set(headers ${_troupe_test_support}/precompiled.hpp)
+  set(dependencies Catch2::Catch2)
+  if(module STREQUAL train)
+    if(NOT TROUPE_UNITY)
+      return()
+    endif()
+    set(name troupe_torch_test_headers)
+    set(headers ${TROUPE_TORCH_HEADERS} ${PROJECT_SOURCE_DIR}/tests/train/support/catch.hpp)
+    set(dependencies troupe::train)
   endif()
-  target_compile_options(${target} PRIVATE ${options})
-  target_precompile_headers(${target} REUSE_FROM ${headers})
+  troupe_precompile_with_options(${target} ${name}
+    HEADERS ${headers}
+    OPTIONS $<$<CONFIG:RelWithDebInfo>:${level}>
+    DEPENDENCIES ${dependencies})
 endfunction()
 
 # troupe_tests(<module>
@@ -98,12 +105,7 @@ function(troupe_tests module)
   if(NOT arg_ALONE)
     troupe_compile_in_batches(${target} 8)
   endif()
-  if(module STREQUAL train)  # the arithmetic of these tests is LibTorch's own, which is optimised
-    troupe_precompile_torch(${target} NAME troupe_torch_test_headers OPTIONS $<$<CONFIG:RelWithDebInfo>:-O0>
-      HEADERS ${PROJECT_SOURCE_DIR}/tests/train/support/catch.hpp)
-  else()
-    _troupe_precompile_for(${target} "${arg_OPTIMISED}")
-  endif()
+  _troupe_precompile_test(${target} ${module} "${arg_OPTIMISED}")
   if(TARGET troupe_${module})
     target_link_libraries(${target} PRIVATE troupe_${module})
     list(PREPEND arg_INTERNALS ${module})
