@@ -66,6 +66,16 @@ function(_troupe_precompile_test target module is_optimised)
     DEPENDENCIES ${dependencies})
 endfunction()
 
+# troupe_test_program(<name> SOURCES <sources>... [DEPENDENCIES <targets>...])
+# makes a program that tests run: the driver of a cluster, mostly. Its own code does little, as that of a test.
+function(troupe_test_program target)
+  troupe_program(${target} ${ARGN})
+  troupe_precompile_with_options(${target} troupe_test_program_headers
+    HEADERS <troupe/troupe.hpp>
+    OPTIONS $<$<CONFIG:RelWithDebInfo>:-O0>
+    DEPENDENCIES troupe::runtime)
+endfunction()
+
 # troupe_tests(<module>
 #   SOURCES <sources>...
 #   [NAME <name>]               the executable is test_<name>; the module's name if not said
