@@ -1,14 +1,21 @@
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include <troupe/errors.hpp>
+
 #include "admin.hpp"
 #include "commands.hpp"
 #include "config/json.hpp"
+#include "holders.hpp"
+#include "list/running_calls.hpp"
 #include "output.hpp"
 #include "store/types.hpp"
 #include "transport/socket/socket.hpp"
+#include "words.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -19,10 +26,8 @@ using nlohmann::json;
 std::string amounts(const json& resources, const json& total) {
   std::string text;
   for (const auto& [name, all] : total.items()) {
-    const auto units = resources.value(name, 0.0);
     text += text.empty() ? "" : ", ";
-    text += name == "memory" ? fmt::format("memory {:.1f} GB", units)
-                             : fmt::format("{} {:g}", name, units);
+    text += amount_text(name, resources.value(name, 0.0));
   }
   return text.empty() ? "nothing" : text;
 }
@@ -40,16 +45,16 @@ std::string store_usage(const json& node) {
   return text;
 }
 
-void print_nodes(const json& nodes) {
+void print_nodes(const json& status, const RunningCalls& running) {
   fmt::print("NODE  NAME              STATE     FREE / TOTAL\n");
-  for (const auto& node : nodes) {
+  for (const auto& node : status.at("nodes")) {
     fmt::print("{:<5} {:<17} {:<9} {} / {}{}\n", node.at("node").get<int>(),
                node.at("name").get<std::string>(), node.at("state").get<std::string>(),
                amounts(node.at("free"), node.at("total")),
                amounts(node.at("total"), node.at("total")), store_usage(node));
     // Busy or not, what they hold is nobody else's: why a task waits on a machine without load.
-    if (const auto reserved = node.value("reserved", json::object()); !reserved.empty())
-      fmt::print("      actors and gangs hold {}\n", amounts(reserved, reserved));
+    for (const auto& holder : holders(status, node.at("node").get<std::uint64_t>(), running))
+      fmt::print("      held: {}\n", holder);
     if (node.contains("logs")) fmt::print("      logs {}\n", node.at("logs").get<std::string>());
   }
 }
@@ -123,20 +128,34 @@ void print_rows(const json& status) {
   print_pending(status.at("pending"));
 }
 
+/// What leased processes run is known to their nodes alone, and the status does not wait for one that
+/// stands still.
+RunningCalls running_calls(const FoundHead& head, const config::FoundToken& token) {
+  constexpr std::chrono::seconds kPatience{2};
+  try {
+    const auto answer = ask_head(head, token, {{"do", "running"}}, kPatience);
+    return answer.contains("error") ? RunningCalls() : RunningCalls(answer);
+  } catch (const Disconnected&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 int run_status(const StatusArguments& arguments) {
   const auto head = find_head(arguments.head);
-  const auto status = ask_head(head, find_token(head, arguments.token_file), {{"do", "status"}});
+  const auto token = find_token(head, arguments.token_file);
+  const auto status = ask_head(head, token, {{"do", "status"}});
   if (arguments.as_json) {
     fmt::print("{}\n", config::to_text(status, 2));
     flush_output();
     return 0;
   }
+  const auto running = has_leased_holder(status) ? running_calls(head, token) : RunningCalls();
   fmt::print("cluster {} at {}, up {:.0f} s\n", status.at("cluster").get<std::string>(),
              transport::format_endpoint(head.at.host, head.at.port),
              status.at("up_seconds").get<double>());
-  print_nodes(status.at("nodes"));
+  print_nodes(status, running);
   print_rows(status);
   flush_output();
   return 0;

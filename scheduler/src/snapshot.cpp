@@ -96,7 +96,8 @@ GangView Cluster::view(const Gang& gang) {
 
 ProcessView Cluster::view(const Process& process) const {
   const auto node = process.node == nullptr ? NodeId{} : process.node->id;
-  return {process.id, node, process.job->id, process.state, use_of(process)};
+  return {
+      process.id, node, process.job->id, process.state, use_of(process), process.held.resources};
 }
 
 std::vector<ActorView> Cluster::actors() const {

@@ -39,7 +39,7 @@ inline std::string picture(const State& state) {
   }
   for (const auto& it : state.processes()) {
     out << "process " << it.process << ' ' << it.node << ' ' << it.job << ' ' << to_string(it.state)
-        << ' ' << it.use << '\n';
+        << ' ' << it.use << ' ' << to_string(it.held) << '\n';
   }
   return out.str();
 }

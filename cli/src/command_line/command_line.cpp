@@ -156,7 +156,8 @@ std::unique_ptr<CLI::App> make_app(Invocation& invocation) {
   add_tune(*app, invocation);
 #endif
   add_job(*app, invocation);
-  add_command(*app, invocation, "status", "Nodes, jobs, actors, and what waits with the reason.",
+  add_command(*app, invocation, "status",
+              "Nodes and who holds them, jobs, actors, and what waits with the reason.",
               run_status);
   add_command(*app, invocation, "list",
               "Nodes, actors, tasks, gangs, objects, stores or jobs, a line for each; filtered.",

@@ -5,9 +5,7 @@
 #include <set>
 #include <string>
 
-#include <boost/algorithm/hex.hpp>
-
-#include "calls/timeline/call_trace.hpp"
+#include "list/running_calls.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -43,48 +41,6 @@ void name_jobs(const json& status, json& rows) {
     row["job_name"] = found == names.end() ? std::string() : found->second;
   }
 }
-
-json what_runs(const char* state) {
-  return {{"task", nullptr}, {"state", state}, {"runs", nullptr}};
-}
-
-/// The call that is under way; an older node tells of those that are over, too.
-json what_runs(const runtime::CallTrace& trace) {
-  using Span = runtime::CallTrace::Span;
-  const auto is_call = [](const Span& span) {
-    return span.kind != runtime::CallHistory::Kind::Wait;
-  };
-  const auto call = std::ranges::find_if(trace.spans.rbegin(), trace.spans.rend(), is_call);
-  if (call == trace.spans.rend() || call->end != 0) return what_runs("leased");
-  const bool waits = !is_call(trace.spans.back()) && trace.spans.back().end == 0;
-  const auto ran = trace.read - std::min(trace.read, call->begin);
-  return {{"task", trace.names[call->name]},
-          {"state", waits ? "blocked" : "running"},
-          {"runs", static_cast<double>(ran) / 1e9}};
-}
-
-/// What leased processes do, as their nodes have told.
-class RunningCalls {
- public:
-  explicit RunningCalls(const json& status) {
-    const auto& answer = status.at("running");
-    silent_ = answer.at("silent_nodes").get<std::set<Number>>();
-    for (const auto& part : answer.at("parts")) {
-      const auto trace =
-          runtime::decode_call_trace(boost::algorithm::unhex(part.at("text").get<std::string>()));
-      told_[part.at("process").get<Number>()] = trace ? what_runs(*trace) : what_runs("unknown");
-    }
-  }
-  json of(const json& process) const {
-    if (silent_.contains(process.at("node").get<Number>())) return what_runs("unknown");
-    const auto told = told_.find(process.at("process").get<Number>());
-    return told == told_.end() ? what_runs("leased") : told->second;
-  }
-
- private:
-  std::set<Number> silent_;  // nodes
-  std::map<Number, json> told_;
-};
 
 json leased_row(const json& process, Number lease, const RunningCalls& running) {
   json row{{"lease", lease},
@@ -144,7 +100,7 @@ json actor_rows(const json& status) {
 
 json task_rows(const json& status) {
   const std::string use = "lease ";
-  const RunningCalls running(status);
+  const RunningCalls running(status.at("running"));
   json rows = json::array();
   for (const auto& process : status.at("processes")) {
     const auto used = process.at("use").get<std::string>();

@@ -208,6 +208,7 @@ json processes_of(const scheduler::State& state, const Routes& routes) {
                     {"job", process.job.value()},
                     {"state", scheduler::to_string(process.state)},
                     {"use", process.use},
+                    {"held", to_json(process.held)},
                     {"pid", known ? known->pid : 0}});
   }
   return rows;

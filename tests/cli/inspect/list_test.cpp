@@ -92,8 +92,6 @@ TEST_CASE("each list has what runs and what waits, with its reason", "[cli][clus
   const auto node = rows(cluster, "nodes").at(0);
   CHECK(node.at("name") == "w1");
   CHECK(node.at("reserved").at("cpu") == 2);
-  CHECK_THAT(run({TROUPE_PROGRAM, "status"}, cluster.environment()).output,
-             Catch::Contains("\n      actors and gangs hold cpu 2\n"));
 }
 
 TEST_CASE("status has one line for requests of a job that wait for the same reason",

@@ -50,6 +50,10 @@ struct ProcessView {
   JobId job{};
   ProcessState state = ProcessState::Starting;
   std::string use;  ///< "lease 4", "actor 9", "rank 2 of gang 3", or empty
+  /// What is free for nobody else because of it: its need, without the CPU that it has lent while it
+  /// waits for a result. Of one that is idle, and of a driver: nothing. One that is being stopped has
+  /// no use any more, and holds it until it has ended.
+  Resources held = {};
 };
 
 enum class Stage : unsigned char { Pending, Starting, Placed, Broken };
