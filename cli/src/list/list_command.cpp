@@ -59,8 +59,15 @@ std::string some_of(std::vector<std::string> values) {
 }
 
 /// Where rows are there and none of them passes: what they have in place of what was asked for.
-std::string why_none(const Kind& kind, const json& rows, const Filters& filters) {
-  if (rows.empty()) return fmt::format("nothing: there are no {}\n", kind.name);
+std::string why_none(const Kind& kind, const json& rows, const json& asked_nodes,
+                     const Filters& filters) {
+  if (rows.empty() && asked_nodes.empty())
+    return fmt::format("nothing: there are no {}\n", kind.name);
+  if (rows.empty()) {
+    std::vector<std::string> nodes;
+    for (const auto& node : asked_nodes) nodes.push_back(node.dump());
+    return fmt::format("nothing: there are no {} on node {}\n", kind.name, some_of(nodes));
+  }
   std::vector<std::string> there;
   for (const auto& [key, asked] : filters) {
     std::set<std::string> values;
@@ -82,18 +89,48 @@ std::size_t most_of_each_node(const ListArguments& arguments, const Kind& kind) 
   return arguments.filters.empty() ? limit_of(arguments, kind) : store::kMostListed;
 }
 
-/// The head's status, with what it has asked its nodes.
-json ask(const ListArguments& arguments, const Kind& kind) {
+/// The numbers of the nodes whose rows alone may pass the filters. None: the filters name no node, or
+/// none that is there.
+json nodes_to_ask(const json& status, const Filters& filters) {
+  Filters of_nodes;
+  for (const char* key : {"node", "name"}) {  // an object's name is its node's
+    if (const auto found = filters.find(key); found != filters.end()) of_nodes.insert(*found);
+  }
+  json nodes = json::array();
+  if (of_nodes.empty()) return nodes;
+  for (const auto& node : status.at("nodes")) {
+    if (passes(node, of_nodes)) nodes.push_back(node.at("node"));
+  }
+  return nodes;
+}
+
+/// The head's status, with what it has asked its nodes, and which ones: "asked_nodes", none: all.
+json ask(const ListArguments& arguments, const Kind& kind, const Filters& filters) {
   const auto head = find_head(arguments.head);
   const auto token = find_token(head, arguments.token_file);
   auto status = ask_head(head, token, {{"do", "status"}});
+  status["asked_nodes"] = json::array();
   if (kind.asked_of_nodes.empty()) return status;
-  auto answer = ask_head(
-      head, token, {{"do", kind.asked_of_nodes}, {"most", most_of_each_node(arguments, kind)}},
-      kAnswerOfNodes);
+  status["asked_nodes"] = nodes_to_ask(status, filters);
+  auto answer = ask_head(head, token,
+                         {{"do", kind.asked_of_nodes},
+                          {"nodes", status.at("asked_nodes")},
+                          {"most", most_of_each_node(arguments, kind)}},
+                         kAnswerOfNodes);
   if (answer.contains("error")) throw std::runtime_error(answer.at("error").get<std::string>());
   status[kind.asked_of_nodes] = std::move(answer);
   return status;
+}
+
+/// Without the rows that the status alone has of other nodes.
+json rows_of_asked_nodes(const json& status, const Kind& kind) {
+  auto rows = kind.rows(status);
+  const auto& asked = status.at("asked_nodes");
+  if (asked.empty()) return rows;
+  std::erase_if(rows.get_ref<json::array_t&>(), [&asked](const json& row) {
+    return std::ranges::find(asked, row.at("node")) == asked.end();
+  });
+  return rows;
 }
 
 /// -> whether all nodes have answered.
@@ -150,9 +187,9 @@ int run_list(const ListArguments& arguments) {
     say(stderr, fmt::format("troupe list: {}\n", error.what()));
     return 2;
   }
-  const auto status = ask(arguments, kind);
+  const auto status = ask(arguments, kind, filters);
   const bool is_whole = say_who_is_silent(status, kind);
-  const auto all = kind.rows(status);
+  const auto all = rows_of_asked_nodes(status, kind);
   json rows = json::array();
   for (const auto& row : all) {
     if (passes(row, filters)) rows.push_back(row);
@@ -162,7 +199,7 @@ int run_list(const ListArguments& arguments) {
   if (arguments.as_json) {
     say_all(config::to_text(rows, 2) + '\n');
   } else if (rows.empty()) {
-    say_all(why_none(kind, all, filters));
+    say_all(why_none(kind, all, status.at("asked_nodes"), filters));
   } else {
     say_all(table(kind.columns, rows) + (kind.note.empty() ? "" : kind.note + '\n'));
   }

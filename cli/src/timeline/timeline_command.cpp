@@ -42,17 +42,18 @@ class Questions {
   json status() const { return ask_head(head_, token_, {{"do", "status"}}); }
 
   /// Which nodes there are, with their clocks: nothing is read, so that the answer comes at once.
-  json nodes() const { return ask(0, 0, 0); }
+  json nodes() const { return ask(json::array(), 0, 0); }
 
   json traces(NodeId node, std::uint64_t after) const {
-    return ask(node.value(), after, kMostBytes);
+    return ask(json::array({node.value()}), after, kMostBytes);
   }
 
  private:
-  json ask(std::uint64_t node, std::uint64_t after, std::uint64_t most) const {
+  /// `nodes`: none: all.
+  json ask(const json& nodes, std::uint64_t after, std::uint64_t most) const {
     auto answer = ask_head(
         head_, token_,
-        {{"do", "timeline"}, {"job", job_}, {"node", node}, {"after", after}, {"most", most}},
+        {{"do", "timeline"}, {"job", job_}, {"nodes", nodes}, {"after", after}, {"most", most}},
         kAnswerOfNodes);
     if (answer.contains("error")) throw std::runtime_error(answer.at("error").get<std::string>());
     for (const auto& silent : answer.at("silent")) {

@@ -277,7 +277,7 @@ struct Head::Impl {
     try {
       logs.ask(
           what == "timeline"  ? read_timeline_query(request)
-          : what == "running" ? running_query()
+          : what == "running" ? read_running_query(request)
           : what == "objects" ? read_objects_query(request)
                               : read_log_query(request, control),
           [weak = std::weak_ptr(connection)](const nlohmann::json& answer) {

@@ -310,3 +310,21 @@ TEST_CASE("what runs on a node that stands still is not known", "[cli][cluster][
   CHECK(with_state(json::parse(shown.output), "unknown") == 2);
   holder.signal(SIGKILL);
 }
+
+TEST_CASE("a list that a filter limits to one node asks no other one, which may stand still",
+          "[cli][cluster][list]") {
+  TestCluster cluster(2);
+  CHECK(list(cluster, "objects", {"--filter", "node=2"}).output ==
+        "nothing: there are no objects on node 2\n");
+  auto holder = cluster.driver("hold_first");  // an actor on node 1
+  holder.wait_for_output("holding");
+  const Stopped silent(cluster.worker(1).agent());
+  for (const auto& [what, filter] :
+       {std::pair{"objects", "node=1"}, {"objects", "name=w1"}, {"tasks", "node=1"}}) {
+    const auto shown = list(cluster, what, {"--filter", filter, "--json"});
+    INFO(what << ' ' << filter);
+    CHECK(shown.exit_code == 0);
+    CHECK(shown.errors.empty());
+  }
+  holder.signal(SIGKILL);
+}

@@ -54,10 +54,10 @@ struct AskedNodes {
     node.logs = "/logs";
     routes.add_node(id, std::move(node));
   }
-  void reply(NodeId from) {
+  void reply(NodeId from, std::uint64_t to = 1) {
     capnp::MallocMessageBuilder message;
     auto reply = message.initRoot<troupe::wire::LogReply>();
-    reply.setId(1);
+    reply.setId(to);
     logs.on_reply(from, reply.asReader());
   }
   void ask_for_objects() {
@@ -99,6 +99,17 @@ TEST_CASE("a node that says nothing is waited for 10 s, and then named", "[head]
   head.run(2s);
   REQUIRE(head.answer);
   CHECK(head.silent() == json{"second"});
+}
+
+TEST_CASE("a node that was not asked is not waited for", "[head][logs]") {
+  AskedNodes head;
+  LogRequests::Wanted wanted;
+  wanted.nodes = {NodeId(2), NodeId(3)};  // the third is not there
+  head.logs.ask(
+      wanted, [&](const json& given) { head.answer = given; }, head.now);
+  head.reply(NodeId(2), 2);
+  REQUIRE(head.answer);
+  CHECK(head.silent().empty());
 }
 
 TEST_CASE("a node that says nothing is named with its number where another one has its name",

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -43,6 +44,17 @@ std::uint64_t number_in(const json& request, const char* name) {
   return found->get<std::uint64_t>();
 }
 
+/// None: it is not said.
+std::set<NodeId> nodes_in(const json& request) {
+  std::set<NodeId> nodes;
+  for (const auto& node : request.value("nodes", json::array())) {
+    if (!node.is_number_unsigned())
+      throw std::invalid_argument(fmt::format("'{}' is no number of a node", node.dump()));
+    nodes.insert(NodeId(node.get<std::uint32_t>()));
+  }
+  return nodes;
+}
+
 /// By its number, also of one that has ended; by its name while it is there.
 ProcessId process_of_actor(const std::string& text, const Control& control) {
   const auto by_name = control.process_of_actor(text);
@@ -64,16 +76,17 @@ LogRequests::Wanted read_timeline_query(const json& request) {
   wanted.calls = true;
   wanted.job = JobId(number_in(request, "job"));
   wanted.after = ProcessId(number_in(request, "after"));
-  wanted.node = NodeId(static_cast<std::uint32_t>(number_in(request, "node")));
+  wanted.nodes = nodes_in(request);
   wanted.most = number_in(request, "most");
   return wanted;
 }
 
-LogRequests::Wanted running_query() {
+LogRequests::Wanted read_running_query(const json& request) {
   constexpr std::uint64_t kMostRunningBytes = 4'000'000;  // of each node: ten thousand calls
   LogRequests::Wanted wanted;
   wanted.calls = true;
   wanted.running = true;
+  wanted.nodes = nodes_in(request);
   wanted.most = kMostRunningBytes;
   return wanted;
 }
@@ -81,6 +94,7 @@ LogRequests::Wanted running_query() {
 LogRequests::Wanted read_objects_query(const json& request) {
   LogRequests::Wanted wanted;
   wanted.objects = true;
+  wanted.nodes = nodes_in(request);
   wanted.most = number_in(request, "most");
   return wanted;
 }

@@ -12,14 +12,17 @@ namespace troupe::head {
 /// std::invalid_argument, with a text for people, where there is no such thing.
 LogRequests::Wanted read_log_query(const nlohmann::json& request, const Control& control);
 
-/// What `troupe timeline` asks for: {"job": N, "node": N, "after": the number of a process, "most":
-/// bytes}, each of which may be missing. Throws as read_log_query.
+/// What `troupe timeline` asks for: {"job": N, "nodes": [N], "after": the number of a process, "most":
+/// bytes}, each of which may be missing: all nodes are asked where none is named. Throws as
+/// read_log_query.
 LogRequests::Wanted read_timeline_query(const nlohmann::json& request);
 
-/// What `troupe list tasks` asks for: the calls that are under way, everywhere.
-LogRequests::Wanted running_query();
+/// What `troupe list tasks` asks for: {"nodes": [N]}, the calls that are under way there. Throws as
+/// read_log_query.
+LogRequests::Wanted read_running_query(const nlohmann::json& request);
 
-/// What `troupe list objects` asks for: {"most": how many of each node}. Throws as read_log_query.
+/// What `troupe list objects` asks for: {"most": how many of each node, "nodes": [N]}. Throws as
+/// read_log_query.
 LogRequests::Wanted read_objects_query(const nlohmann::json& request);
 
 }  // namespace troupe::head

@@ -54,16 +54,18 @@ void LogRequests::ask(const Wanted& wanted, Answer answer, Clock::time_point now
   waiting.over = is_over(wanted);
   waiting.asked = os::unix_ns();
   if (wanted.objects) waiting.objects = json::array();
-  for (auto& [node_id, node] : routes_.nodes()) {
-    if (node.logs.empty() && !wanted.calls && !wanted.objects) continue;
-    if (wanted.node != NodeId() && wanted.node != node_id) continue;
-    waiting.nodes.emplace(node_id, node.name);
+  for (const auto& [node_id, node] : routes_.nodes()) {
+    const bool has_it = !node.logs.empty() || wanted.calls || wanted.objects;
+    const bool is_wanted = wanted.nodes.empty() || wanted.nodes.contains(node_id);
+    if (has_it && is_wanted) waiting.nodes.emplace(node_id, node.name);
+  }
+  for (const auto& [node_id, name] : waiting.nodes) {
     transport::Outgoing message;
     auto request = message.root().initLogRequest();
     request.setId(id);
     request.setJob(wanted.job.value());
     request.setProcess(wanted.process.value());
-    request.setMost(wanted.objects ? most_objects_of_each(wanted.most, routes_.nodes().size())
+    request.setMost(wanted.objects ? most_objects_of_each(wanted.most, waiting.nodes.size())
                                    : wanted.most);
     request.setFollows(wanted.follows);
     request.setCalls(wanted.calls);
@@ -76,7 +78,7 @@ void LogRequests::ask(const Wanted& wanted, Answer answer, Clock::time_point now
       places[i].setProcess(process.value());
       places[i++].setOffset(offset);
     }
-    node.line->send(message);
+    routes_.node(node_id)->line->send(message);
   }
   if (waiting.nodes.empty()) settle(id);
 }

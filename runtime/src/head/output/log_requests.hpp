@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,9 @@
 namespace troupe::head {
 
 /// What administrators ask of log files and of single objects, which lie on the nodes: each request
-/// goes to every node, and is answered once all have answered or are gone, or after kPatience with
-/// what there is. What the head itself stands still does not count. Belongs to the head's loop.
+/// goes to every node, or to those that it names, and is answered once all of these have answered or
+/// are gone, or after kPatience with what there is. What the head itself stands still does not count.
+/// Belongs to the head's loop.
 class LogRequests {
  public:
   using Clock = std::chrono::steady_clock;
@@ -24,7 +26,7 @@ class LogRequests {
   static constexpr std::chrono::seconds kPatience{10};
   static constexpr std::chrono::milliseconds kTick{200};  ///< how often tick() is to be called
   static constexpr std::size_t kMostWaiting = 64;
-  /// Of the objects of all nodes: each is asked for its share at most.
+  /// Of the objects of all nodes that are asked: each is asked for its share at most.
   static constexpr std::size_t kMostObjects = 50'000;
   /// `nodes`: one at least.
   static std::uint64_t most_objects_of_each(std::uint64_t most, std::size_t nodes);
@@ -39,7 +41,7 @@ class LogRequests {
     bool running = false;                      ///< of calls: those that are under way
     bool objects = false;                      ///< not of processes: what stores hold
     ProcessId after{};                         ///< of calls: only of higher numbers
-    NodeId node{};                             ///< of this one only; none: of all
+    std::set<NodeId> nodes = {};               ///< of these only; none: of all
   };
 
   LogRequests(Routes& routes, Clock::time_point now) : routes_(routes) {
