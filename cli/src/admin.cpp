@@ -139,6 +139,23 @@ nlohmann::json ask_head(const FoundHead& head, const config::FoundToken& token,
   return Session(head, token, config::to_text(request)).wait_for_answer(timeout);
 }
 
+nlohmann::json ask_nodes(const FoundHead& head, const config::FoundToken& token,
+                         const nlohmann::json& request, std::chrono::seconds timeout) {
+  auto answer = ask_head(head, token, request, timeout);
+  if (const auto error = answer.find("error"); error != answer.end())
+    raise({.kind = Failure::Kind::Refused, .message = error->get<std::string>()});
+  return answer;
+}
+
+bool say_who_is_silent(const nlohmann::json& answer, const std::string& lacking) {
+  const auto& silent = answer.at("silent");
+  for (const auto& node : silent) {
+    say(stderr,
+        fmt::format("troupe: node {} has not answered: {}\n", node.get<std::string>(), lacking));
+  }
+  return silent.empty();
+}
+
 nlohmann::json stop_head(const FoundHead& head, const config::FoundToken& token) {
   Session session(head, token, R"({"do": "stop"})");
   auto answer = session.wait_for_answer(kAnswerOfHead);

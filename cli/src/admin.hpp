@@ -11,7 +11,7 @@
 
 namespace troupe::cli {
 
-/// In which a head answers what it knows itself, and what it must ask its nodes, for which it waits
+/// In which a head answers what it knows itself, and what it must ask its nodes, which it gives
 /// 10 s: in time that this process runs (transport/silence_timer.hpp).
 inline constexpr std::chrono::seconds kAnswerOfHead{5}, kAnswerOfNodes{60};
 
@@ -20,6 +20,17 @@ inline constexpr std::chrono::seconds kAnswerOfHead{5}, kAnswerOfNodes{60};
 nlohmann::json ask_head(const FoundHead& head, const config::FoundToken& token,
                         const nlohmann::json& request,
                         std::chrono::seconds timeout = kAnswerOfHead);
+
+/// Asks the head one thing that its nodes know ("logs", "timeline", "running" or "objects"), and waits
+/// until they have answered, or are "silent" by the answer (head/output/log_requests.hpp). Throws
+/// Disconnected as ask_head, and Refused where the head says why it does not ask.
+nlohmann::json ask_nodes(const FoundHead& head, const config::FoundToken& token,
+                         const nlohmann::json& request,
+                         std::chrono::seconds timeout = kAnswerOfNodes);
+
+/// Names the silent nodes of such an answer on standard error, and what is lacking for each ("its
+/// lines are missing"). -> whether all nodes have answered: else the command ends with exit code 1.
+bool say_who_is_silent(const nlohmann::json& answer, const std::string& lacking);
 
 /// Asks the head to stop and waits until its process is gone (it holds this connection to its end).
 /// -> its answer. Throws Disconnected; TimedOut where it answered and is still there after 10 s.

@@ -85,6 +85,8 @@ bool is_submitted_job(const json& status, const std::string& name) {
   return false;
 }
 
+constexpr const char* kLacking = "its lines are missing";  // of a silent node
+
 [[noreturn]] void raise_error(const LogsArguments& arguments, std::string error,
                               const FoundHead& head, const config::FoundToken& token) {
   if (!arguments.job.empty()) {
@@ -97,19 +99,21 @@ bool is_submitted_job(const json& status, const std::string& name) {
   raise({.kind = Failure::Kind::Refused, .message = std::move(error)});
 }
 
+json ask_for_logs(const LogsArguments& arguments, const FoundHead& head,
+                  const config::FoundToken& token, const json& request) {
+  try {
+    return ask_nodes(head, token, request);
+  } catch (const Refused& refused) {
+    raise_error(arguments, refused.what(), head, token);
+  }
+}
+
 /// None of the processes has printed anything, and all of them are asked for from their beginning.
 bool has_no_text(const json& answer) {
   return std::ranges::all_of(answer.at("parts"), [](const json& part) {
     return part.at("text").get_ref<const std::string&>().empty() &&
            part.at("next").get<std::uint64_t>() == 0;
   });
-}
-
-void say_who_is_silent(const json& answer) {
-  for (const auto& node : answer.value("silent", json::array())) {
-    say(stderr, fmt::format("troupe: node {} has not answered: its lines are missing\n",
-                            node.get<std::string>()));
-  }
 }
 
 /// Behind "job 3 has printed nothing". Nobody knows what a job was that is over; ranks are gangs.
@@ -132,15 +136,12 @@ int print_logs(const LogsArguments& arguments, FoundHead head, const config::Fou
   bool was_over = false;
   for (bool first = true;; first = false) {
     const bool job_is_over = arguments.follow && arguments.job_is_over && arguments.job_is_over();
-    const auto answer = ask_head(head, token,
-                                 {{"do", "logs"},
-                                  {what, which},
-                                  {"known", printer.places()},
-                                  {"follows", arguments.follow},
-                                  {"most", kMostBytes}},
-                                 kAnswerOfNodes);
-    if (answer.contains("error"))
-      raise_error(arguments, answer.at("error").get<std::string>(), head, token);
+    const auto answer = ask_for_logs(arguments, head, token,
+                                     {{"do", "logs"},
+                                      {what, which},
+                                      {"known", printer.places()},
+                                      {"follows", arguments.follow},
+                                      {"most", kMostBytes}});
     head.file.clear();  // it was there: that it is gone later says nothing of the file
     const bool more = printer.print(answer);
     // The name of an actor is its own while it lives; its last words come after that.
@@ -148,14 +149,14 @@ int print_logs(const LogsArguments& arguments, FoundHead head, const config::Fou
       what = "process";
       which = answer.at("parts").at(0).at("process").dump();
     }
-    say_who_is_silent(answer);
-    const int exit_code = answer.at("silent").empty() ? 0 : 1;  // -f asks again
+    const bool is_whole = say_who_is_silent(answer, kLacking);
+    const int exit_code = is_whole ? 0 : 1;  // -f asks again
     if (first && answer.at("parts").empty()) {
       say(stderr, fmt::format("troupe: no node that is there has a log of {}: `troupe logs` "
                               "lists what there is\n",
                               name));
       if (!arguments.follow) return 1;
-    } else if (first && has_no_text(answer) && answer.at("silent").empty()) {
+    } else if (first && has_no_text(answer) && is_whole) {
       const bool is_over =
           answer.at("over").get<bool>() || (arguments.job_is_over && arguments.job_is_over());
       const auto status = ask_head(head, token, {{"do", "status"}});
@@ -271,10 +272,9 @@ int run_logs(const LogsArguments& given) {
   const auto token = find_token(head, arguments.token_file);
   if (!lists) return print_logs(arguments, head, token);
   // The logs first: a job that is over by then is not among those that run.
-  const auto logs = ask_head(head, token, {{"do", "logs"}, {"all", true}}, kAnswerOfNodes);
+  const auto logs = ask_nodes(head, token, {{"do", "logs"}, {"all", true}});
   list(ask_head(head, token, {{"do", "status"}}), logs);
-  say_who_is_silent(logs);
-  return 0;
+  return say_who_is_silent(logs, kLacking) ? 0 : 1;
 }
 
 }  // namespace troupe::cli

@@ -133,9 +133,8 @@ void print_rows(const json& status) {
 RunningCalls running_calls(const FoundHead& head, const config::FoundToken& token) {
   constexpr std::chrono::seconds kPatience{2};
   try {
-    const auto answer = ask_head(head, token, {{"do", "running"}}, kPatience);
-    return answer.contains("error") ? RunningCalls() : RunningCalls(answer);
-  } catch (const Disconnected&) {
+    return RunningCalls(ask_nodes(head, token, {{"do", "running"}}, kPatience));
+  } catch (const Error&) {
     return {};
   }
 }

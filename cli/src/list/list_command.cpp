@@ -112,13 +112,10 @@ json ask(const ListArguments& arguments, const Kind& kind, const Filters& filter
   status["asked_nodes"] = json::array();
   if (kind.asked_of_nodes.empty()) return status;
   status["asked_nodes"] = nodes_to_ask(status, filters);
-  auto answer = ask_head(head, token,
-                         {{"do", kind.asked_of_nodes},
-                          {"nodes", status.at("asked_nodes")},
-                          {"most", most_of_each_node(arguments, kind)}},
-                         kAnswerOfNodes);
-  if (answer.contains("error")) throw std::runtime_error(answer.at("error").get<std::string>());
-  status[kind.asked_of_nodes] = std::move(answer);
+  status[kind.asked_of_nodes] = ask_nodes(head, token,
+                                          {{"do", kind.asked_of_nodes},
+                                           {"nodes", status.at("asked_nodes")},
+                                           {"most", most_of_each_node(arguments, kind)}});
   return status;
 }
 
@@ -131,17 +128,6 @@ json rows_of_asked_nodes(const json& status, const Kind& kind) {
     return std::ranges::find(asked, row.at("node")) == asked.end();
   });
   return rows;
-}
-
-/// -> whether all nodes have answered.
-bool say_who_is_silent(const json& status, const Kind& kind) {
-  if (kind.asked_of_nodes.empty()) return true;
-  const auto& silent = status.at(kind.asked_of_nodes).at("silent");
-  for (const auto& node : silent) {
-    say(stderr, fmt::format("troupe: node {} has not answered: {}\n", node.get<std::string>(),
-                            kind.where_silent));
-  }
-  return silent.empty();
 }
 
 /// How many rows there are, with those that no node told.
@@ -188,7 +174,8 @@ int run_list(const ListArguments& arguments) {
     return 2;
   }
   const auto status = ask(arguments, kind, filters);
-  const bool is_whole = say_who_is_silent(status, kind);
+  const bool is_whole = kind.asked_of_nodes.empty() ||
+                        say_who_is_silent(status.at(kind.asked_of_nodes), kind.where_silent);
   const auto all = rows_of_asked_nodes(status, kind);
   json rows = json::array();
   for (const auto& row : all) {

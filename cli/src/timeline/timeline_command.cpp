@@ -51,16 +51,10 @@ class Questions {
  private:
   /// `nodes`: none: all.
   json ask(const json& nodes, std::uint64_t after, std::uint64_t most) const {
-    auto answer = ask_head(
+    auto answer = ask_nodes(
         head_, token_,
-        {{"do", "timeline"}, {"job", job_}, {"nodes", nodes}, {"after", after}, {"most", most}},
-        kAnswerOfNodes);
-    if (answer.contains("error")) throw std::runtime_error(answer.at("error").get<std::string>());
-    for (const auto& silent : answer.at("silent")) {
-      say(stderr, fmt::format("troupe: node {} has not answered: its calls are missing\n",
-                              silent.get<std::string>()));
-      timeline_.is_incomplete = true;
-    }
+        {{"do", "timeline"}, {"job", job_}, {"nodes", nodes}, {"after", after}, {"most", most}});
+    if (!say_who_is_silent(answer, "its calls are missing")) timeline_.is_incomplete = true;
     return answer;
   }
 
