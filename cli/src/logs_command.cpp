@@ -180,17 +180,31 @@ void list_line(const std::string& words, const std::string& about) {
   fmt::print("  troupe logs {:<20} {}\n", words, about);
 }
 
-/// By number, the jobs that are over and of which nodes have lines, and how many bytes.
-std::map<std::uint64_t, std::uint64_t> ended_jobs(const json& status, const json& logs) {
-  std::map<std::uint64_t, std::uint64_t> bytes;
-  for (const auto& part : logs.value("parts", json::array()))
+/// By the number of a job, how many bytes it has printed.
+using Printed = std::map<std::uint64_t, std::uint64_t>;
+
+/// The jobs of which nodes have lines.
+Printed jobs_in(const json& logs) {
+  Printed bytes;
+  for (const auto& part : logs.at("parts"))
     bytes[part.at("job").get<std::uint64_t>()] += part.at("next").get<std::uint64_t>();
-  for (const auto& job : status.at("jobs")) bytes.erase(job.at("job").get<std::uint64_t>());
   std::erase_if(bytes, [](const auto& job) { return job.second == 0; });
   return bytes;
 }
 
-void list_ended(const std::map<std::uint64_t, std::uint64_t>& jobs) {
+Printed ended_of(Printed jobs, const json& status) {
+  for (const auto& job : status.at("jobs")) jobs.erase(job.at("job").get<std::uint64_t>());
+  return jobs;
+}
+
+/// A command that shows something: the last of the jobs that have ended, else of all. Empty where no
+/// job has printed anything.
+std::string example_of(const Printed& ended, const Printed& all) {
+  const auto& jobs = ended.empty() ? all : ended;
+  return jobs.empty() ? "" : fmt::format(", as in `troupe logs job {}`", jobs.rbegin()->first);
+}
+
+void list_ended(const Printed& jobs) {
   constexpr std::size_t kMost = 20;
   const auto left_out = jobs.size() - std::min(jobs.size(), kMost);
   if (left_out > 0) fmt::print("  {} jobs that ended before these are left out\n", left_out);
@@ -221,10 +235,13 @@ void list(const json& status, const json& logs) {
               fmt::format("of job {}, on node {}", process.at("job").get<std::uint64_t>(),
                           process.at("node").get<std::uint64_t>()));
   }
-  list_ended(ended_jobs(status, logs));
+  const auto printed = jobs_in(logs);
+  const auto ended = ended_of(printed, status);
+  list_ended(ended);
   fmt::print(
-      "Jobs and processes that have ended are known by their numbers, as in `troupe logs job "
-      "1`, for as long\nas their files are there:\n");
+      "Jobs and processes that have ended are known by their numbers{}, for as long\n"
+      "as their files are there:\n",
+      example_of(ended, printed));
   for (const auto& node : status.at("nodes")) {
     if (!node.contains("logs")) continue;
     fmt::print("  {}/job-JOB-process-PROCESS.log on node {} ({})\n",

@@ -30,3 +30,23 @@ TEST_CASE(
   CHECK(listed.errors == "troupe: node w2 has not answered: its lines are missing\n");
   CHECK_THAT(listed.output, Catch::Contains(" on node 1 (w1)\n"));
 }
+
+TEST_CASE("the list of logs gives as its example a job that has printed something",
+          "[cli][cluster][logs]") {
+  TestCluster cluster(1);
+  CHECK(cluster.run_driver("task").exit_code == 0);  // job 1, whose task prints nothing
+  const auto has = [&](const std::string& words) {
+    return eventually([&] {
+      return listed_logs(cluster).output.find("known by their numbers" + words +
+                                              ", for as long\n") != std::string::npos;
+    });
+  };
+  CHECK(has(""));
+  auto first = cluster.driver("holds_tasks");
+  CHECK(has(", as in `troupe logs job 2`"));
+  auto second = cluster.driver("holds_tasks");
+  CHECK(has(", as in `troupe logs job 3`"));
+  first.signal(SIGKILL);  // job 3 goes on
+  CHECK(has(", as in `troupe logs job 2`"));
+  second.signal(SIGKILL);
+}
