@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "guard.hpp"
+#include "stopped.hpp"
 #include "support/cluster.hpp"
 
 using namespace troupe::test;
@@ -27,11 +28,12 @@ TEST_CASE("a killed process is reported as killed, also where its node was held 
   auto driver = cluster.driver("hold");
   const int actor = actor_of(driver);
   const auto agent = cluster.worker(0).agent();
-  ::kill(agent, SIGSTOP);
-  ::kill(actor, SIGKILL);
-  // Twice as long as the head waits for the word of a node that speaks.
-  REQUIRE(cluster.has_node_silent_for(3));
-  ::kill(agent, SIGCONT);
+  {
+    const Stopped held_up(agent);
+    ::kill(actor, SIGKILL);
+    // Twice as long as the head waits for the word of a node that speaks.
+    REQUIRE(cluster.has_node_silent_for(3));
+  }
   driver.wait_for_output("failed: ");
   REQUIRE(driver.wait());
   CHECK_THAT(driver.output(), Catch::Contains("was killed by signal 9"));
@@ -43,15 +45,17 @@ TEST_CASE("a node that stood still says so, to its head too, and what became of 
   TestCluster cluster(1);
   const auto agent = cluster.worker(0).agent();
   const auto nodes = [&] { return nlohmann::json::parse(cluster.status()).at("nodes"); };
-  ::kill(agent, SIGSTOP);
-  REQUIRE(cluster.has_node_silent_for(5));
-  ::kill(agent, SIGCONT);
+  {
+    const Stopped for_a_while(agent);
+    REQUIRE(cluster.has_node_silent_for(5));
+  }
   cluster.head().wait_for_output("node 1 (w1) stood still for ");
   cluster.worker(0).wait_for_output("this node stood still for ");
 
-  ::kill(agent, SIGSTOP);
-  REQUIRE(eventually([&] { return nodes().empty(); }, kGuard));
-  ::kill(agent, SIGCONT);
+  {
+    const Stopped for_too_long(agent);
+    REQUIRE(eventually([&] { return nodes().empty(); }, kGuard));
+  }
   cluster.head().wait_for_output("but its machine answers: the node stands still");
   cluster.worker(0).wait_for_output(
       "does not take this node back: it has taken node 1 for lost meanwhile, with all of its "

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "guard.hpp"
+#include "stopped.hpp"
 #include "support/cluster.hpp"
 #include "support/unread_bytes.hpp"
 
@@ -271,16 +272,17 @@ std::string asked_with_the_loss(const std::string& what) {
   environment.push_back("TROUPE_TEST_GO=" + go);
   Child asker({TROUPE_TEST_DETACHED_DRIVER, what}, environment, Streams::Apart);
   asker.wait_for_output("waiting\n");
-  cluster.head().signal(SIGSTOP);
-  cluster.worker(0).signal(SIGKILL);
-  CHECK(cluster.worker(0).wait());
-  const auto port = std::stoi(cluster.address().substr(cluster.address().rfind(':') + 1));
-  // A heartbeat of each second lies there too.
-  const auto before = unread_bytes(asker.pid(), port);
-  std::ofstream(go) << "\n";
-  asker.wait_for_output("asking\n");
-  CHECK(eventually([&] { return unread_bytes(asker.pid(), port) > before; }));
-  cluster.head().signal(SIGCONT);
+  {
+    const Stopped head(cluster.head().pid());
+    cluster.worker(0).signal(SIGKILL);
+    CHECK(cluster.worker(0).wait());
+    const auto port = std::stoi(cluster.address().substr(cluster.address().rfind(':') + 1));
+    // A heartbeat of each second lies there too.
+    const auto before = unread_bytes(asker.pid(), port);
+    std::ofstream(go) << "\n";
+    asker.wait_for_output("asking\n");
+    CHECK(eventually([&] { return unread_bytes(asker.pid(), port) > before; }));
+  }
   CHECK(asker.wait());
   const auto printed = asker.output();
   return printed.substr(printed.find("asking\n") + std::string("asking\n").size());

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "guard.hpp"
+#include "stopped.hpp"
 #include "support/hosts.hpp"
 
 using namespace troupe::test;
@@ -17,19 +18,6 @@ Child liveness_driver(const TestCluster& cluster, const std::string& what) {
   return Child({TROUPE_TEST_LIVENESS_DRIVER, what, "--address", cluster.address()},
                cluster.environment());
 }
-
-/// Processes that make a cluster stand still go on, and so can be ended.
-struct Stopped {
-  std::vector<pid_t> pids;
-  explicit Stopped(std::vector<pid_t> which) : pids(std::move(which)) {
-    for (const auto pid : pids) REQUIRE(kill(pid, SIGSTOP) == 0);
-  }
-  ~Stopped() {
-    for (const auto pid : pids) kill(pid, SIGCONT);
-  }
-  Stopped(const Stopped&) = delete;
-  Stopped& operator=(const Stopped&) = delete;
-};
 
 }  // namespace
 
@@ -77,7 +65,8 @@ TEST_CASE("who waits for a process on a node that stands still is told once the 
   TestCluster cluster(2);
   auto driver = liveness_driver(cluster, "third");
   driver.wait_for_output("waiting");
-  const Stopped far({cluster.worker(1).agent(), number_after(driver.output(), "far")});
+  const Stopped node(cluster.worker(1).agent());
+  const Stopped far(number_after(driver.output(), "far"));
   driver.wait_for_output("got: the value went with its owner: process", kGuard);
   CHECK_THAT(driver.output(), Catch::Contains("Far::sleeps got no answer: actor") &&
                                   Catch::Contains("was lost with node 2 (w2 at 127.0.0.1)"));
@@ -93,7 +82,7 @@ TEST_CASE("what a node that stands still does not tell is said to be missing, wi
     TestCluster cluster(2);
     auto driver = liveness_driver(cluster, "third");
     driver.wait_for_output("waiting");
-    const Stopped node({cluster.worker(1).agent()});
+    const Stopped node(cluster.worker(1).agent());
     auto command = words;
     command.insert(command.begin(), TROUPE_PROGRAM);
     const auto done = run(command, cluster.environment(), kGuard, Streams::Apart);
@@ -109,7 +98,8 @@ TEST_CASE("who writes to the store of a node that stands still goes on once that
   TestCluster cluster(1);
   auto driver = liveness_driver(cluster, "stores");
   driver.wait_for_output("attached");
-  const Stopped node({cluster.worker(0).agent(), number_after(driver.output(), "far")});
+  const Stopped node(cluster.worker(0).agent());
+  const Stopped far(number_after(driver.output(), "far"));
   driver.signal(SIGUSR1);
   driver.wait_for_output("failed: the object store of this machine was lost with node 1");
   driver.wait_for_output("put 1000000");
@@ -147,7 +137,7 @@ TEST_CASE("a head that stands still costs nothing, and its nodes and drivers say
   driver.wait_for_output("works");
   const auto silent = "the head at " + cluster.address() + " has said nothing for 10 s";
   {
-    const Stopped head({cluster.head().pid()});
+    const Stopped head(cluster.head().pid());
     driver.wait_for_output(silent);
     cluster.worker(0).wait_for_output(silent);
   }
@@ -167,7 +157,7 @@ TEST_CASE("a node ends with its processes where the head stands still for longer
   Child worker({TROUPE_PROGRAM, "worker", "--head", cluster.address(), "--head-silence", "2"},
                cluster.environment());
   worker.wait_for_output("node 1 of the cluster");
-  const Stopped head({cluster.head().pid()});
+  const Stopped head(cluster.head().pid());
   worker.wait_for_output("the head at " + cluster.address() + " is silent for more than 2 s");
   const auto status = worker.wait();
   REQUIRE(status);

@@ -13,6 +13,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "stopped.hpp"
 #include "support/cluster.hpp"
 
 using namespace troupe::test;
@@ -172,13 +173,13 @@ TEST_CASE("the last lines of a node that stands still for seconds are waited for
   Child driver({TROUPE_TEST_OUTPUT_DRIVER, "ends_with_a_line"}, cluster.environment());
   driver.wait_for_output("ready");
   driver.wait_for_output("an actor speaks");
-  const auto node = cluster.worker(0).agent();
-  REQUIRE(kill(node, SIGSTOP) == 0);
-  driver.signal(SIGUSR1);
-  driver.wait_for_output("leaves");
-  REQUIRE(cluster.has_node_silent_for(5));  // half as long as a node may be
-  CHECK_FALSE(driver.wait(0s));
-  REQUIRE(kill(node, SIGCONT) == 0);
+  {
+    const Stopped node(cluster.worker(0).agent());
+    driver.signal(SIGUSR1);
+    driver.wait_for_output("leaves");
+    REQUIRE(cluster.has_node_silent_for(5));  // half as long as a node may be
+    CHECK_FALSE(driver.wait(0s));
+  }
   const auto status = driver.wait();
   INFO(driver.output());
   REQUIRE(status);

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "stopped.hpp"
 #include "support/cluster.hpp"
 
 using namespace troupe::test;
@@ -182,11 +184,11 @@ TEST_CASE("a head that is too busy to answer within a second is joined all the s
   };
   const std::vector<std::string> done{"of the cluster at", "cluster ", "task "};
   for (std::size_t i = 0; i < callers.size(); ++i) {
-    cluster.head().signal(SIGSTOP);
+    std::optional<Stopped> head(cluster.head().pid());
     Child caller(callers[i], cluster.environment());
     caller.wait_for_output("or it is too busy or stopped; trying again");
     if (i == 0) caller.wait_for_output("said nothing within 1.8 s");  // the fourth attempt
-    cluster.head().signal(SIGCONT);
+    head.reset();
     caller.wait_for_output(done[i]);
     if (i == 0) {
       caller.signal(SIGTERM);

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "job_support.hpp"
+#include "stopped.hpp"
 #include "support/hosts.hpp"
 #include "terminal.hpp"
 
@@ -167,7 +168,7 @@ TEST_CASE("a job whose own process does not answer is not waited for", "[launch]
   job(cluster, {"submit", "--name", "silent", "--", "sleep", "300"});
   const auto actor = actor_named(cluster, "troupe-jobs/silent");
   REQUIRE(!actor.is_null());
-  REQUIRE(kill(actor.at("pid").get<pid_t>(), SIGSTOP) == 0);
+  const Stopped own(actor.at("pid").get<pid_t>());
   auto stopping = start_job(cluster, {"stop", "silent"});
   auto looking = start_job(cluster, {"logs", "silent"});
   for (auto* command : {&stopping, &looking}) {
@@ -177,7 +178,6 @@ TEST_CASE("a job whose own process does not answer is not waited for", "[launch]
     CHECK_THAT(command->output(), Catch::Contains("the job 'silent' does not answer") &&
                                       Catch::Contains("`troupe job forget silent` kills it"));
   }
-  kill(actor.at("pid").get<pid_t>(), SIGCONT);
 }
 
 TEST_CASE("a job runs on where the commands that follow it are killed", "[launch][cluster]") {

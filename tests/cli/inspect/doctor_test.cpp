@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "stopped.hpp"
 #include "support/cluster.hpp"
 
 using namespace troupe::test;
@@ -150,12 +151,11 @@ TEST_CASE("an address that a dead head has left is a note with the file to remov
 TEST_CASE("a head that stands still is a problem, and not one that has ended",
           "[cli][cluster][doctor]") {
   TestCluster cluster(0);
-  cluster.head().signal(SIGSTOP);
+  const Stopped head(cluster.head().pid());
   // Standard error says of each attempt that there is another.
   const auto done = run({"/bin/sh", "-c", "exec " + TROUPE_PROGRAM + " doctor --json 2> /dev/null"},
                         cluster.environment());
   const auto asked = run({TROUPE_PROGRAM, "list", "nodes"}, cluster.environment());
-  cluster.head().signal(SIGCONT);
   CHECK(asked.exit_code == 1);
   CHECK_THAT(asked.output, Catch::Contains("too busy or stopped (tried 3 times)"));
   CHECK_THAT(asked.output, !Catch::Contains("remove that file"));
@@ -186,10 +186,10 @@ TEST_CASE("the doctor asks the head of its nodes, its clock, and who shares a ma
 
 TEST_CASE("the doctor tells of a node that has fallen silent", "[cli][cluster][doctor]") {
   TestCluster cluster(1);
-  const auto node = cluster.worker(0).agent();
-  REQUIRE(kill(node, SIGSTOP) == 0);
-  CHECK(eventually([&] { return doctor(cluster).level("node 1 (w1)") == "note"; }));
-  REQUIRE(kill(node, SIGCONT) == 0);
+  {
+    const Stopped silent(cluster.worker(0).agent());
+    CHECK(eventually([&] { return doctor(cluster).level("node 1 (w1)") == "note"; }));
+  }
   CHECK(eventually([&] { return doctor(cluster).level("node 1 (w1)") == "ok"; }));
 }
 

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "../../support/id_literals.hpp"
+#include "../../support/stopped.hpp"
 #include "harness.hpp"
 #include "namespaces.hpp"
 
@@ -454,20 +455,22 @@ TEST_CASE("views that are in use when memory becomes short go with their last us
 TEST_CASE("a process that does not answer does not stop others", "[store][processes]") {
   TemporaryDirectory directory;
   TestNode node(options_for_test(16 * kMiB, directory.path));
-  WorkerProcess stopped(node, 1_process, 1_job, [](Worker& worker) {
+  WorkerProcess silent(node, 1_process, 1_job, [](Worker& worker) {
     worker.put(6 * kMiB, 'a');
     worker.client.free(worker.put(6 * kMiB, 'b'));
     worker.tell("freed");
     worker.hear();
   });
-  CHECK(stopped.hear() == "freed");
+  CHECK(silent.hear() == "freed");
   node.run_until("memory is kept", [&] { return node.statistics().kept_bytes == 6 * kMiB; });
-  ::kill(stopped.pid(), SIGSTOP);
-  REQUIRE(::waitpid(stopped.pid(), nullptr, WUNTRACED) == stopped.pid());  // all of its threads
-  WorkerProcess other(node, 2_process, 1_job, [](Worker& worker) { worker.put(10 * kMiB, 'c'); });
-  CHECK(other.join() == 0);
-  CHECK(node.statistics().spilled == 1);
-  stopped.kill();
+  {
+    const troupe::test::Stopped still(silent.pid());
+    REQUIRE(::waitpid(silent.pid(), nullptr, WUNTRACED) == silent.pid());  // all of its threads
+    WorkerProcess other(node, 2_process, 1_job, [](Worker& worker) { worker.put(10 * kMiB, 'c'); });
+    CHECK(other.join() == 0);
+    CHECK(node.statistics().spilled == 1);
+  }
+  silent.kill();
 }
 
 TEST_CASE("when the node is gone, what waits and what is asked later is refused",
