@@ -1,58 +1,12 @@
-#include <catch2/catch.hpp>
-
-#include "../../support/id_literals.hpp"
-#include "store/catalog/catalog.hpp"
+// What a catalog does with memory, the disk, and the objects that it has.
+#include "catalog_world.hpp"
 
 using namespace troupe::store;
-
-namespace {
-
-constexpr std::uint64_t kPage = kPageBytes;
-
-/// A catalog of ten pages, for processes 1 and 2 of job 1, and what it last wanted.
-struct World {
-  explicit World(std::uint64_t pages = 10)
-      : catalog({.cap_bytes = pages * kPage, .keep_bytes = 4 * kPage}) {
-    catalog.attach(1_process, 1_job);
-    catalog.attach(2_process, 1_job);
-  }
-
-  template <class T>
-  std::vector<T> of(const Effects& effects) {
-    catalog.check();
-    std::vector<T> found;
-    for (const auto& effect : effects) {
-      if (const auto* one = std::get_if<T>(&effect)) found.push_back(*one);
-    }
-    return found;
-  }
-  /// Commits what it wants committed. -> all that it then wanted.
-  Effects settle(Effects effects) {
-    for (std::size_t i = 0; i < effects.size(); ++i) {
-      const auto* commit = std::get_if<Commit>(&effects[i]);
-      if (commit == nullptr) continue;
-      const auto more = catalog.committed(ObjectId(commit->object), std::nullopt);
-      effects.insert(effects.end(), more.begin(), more.end());
-    }
-    return effects;
-  }
-  Effects create(ObjectId object, std::uint64_t pages, ProcessId owner = 1_process) {
-    return settle(catalog.create(object.process, ++request, object, owner, pages * kPage));
-  }
-  void put(ObjectId object, std::uint64_t pages, ProcessId owner = 1_process) {
-    REQUIRE(of<Created>(create(object, pages, owner)).size() == 1);
-    catalog.seal(object.process, object, false);
-  }
-
-  Catalog catalog;
-  RequestId request;
-};
-
-}  // namespace
+using namespace troupe::store::test;
 
 TEST_CASE("pages that were freed are handed out again, warm for who wrote them",
           "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.put({1_process, 1}, 4);
   world.catalog.free(1_process, {1_process, 1}, false);
 
@@ -69,7 +23,7 @@ TEST_CASE("pages that were freed are handed out again, warm for who wrote them",
 
 TEST_CASE("warm pages that are too small are exchanged for others, below the cap",
           "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.put({1_process, 1}, 5);
   world.put({1_process, 2}, 1);
   world.catalog.free(1_process, {1_process, 1}, false);
@@ -86,7 +40,7 @@ TEST_CASE("warm pages that are too small are exchanged for others, below the cap
 
 TEST_CASE("the least recently used leaves memory first, and what is used stays",
           "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   for (std::uint64_t number = 1; number <= 3; ++number) world.put({1_process, number}, 3);
   world.catalog.get(2_process, RequestId(1), {1_process, 1});
   world.catalog.get(2_process, RequestId(2), {1_process, 2});
@@ -103,33 +57,9 @@ TEST_CASE("the least recently used leaves memory first, and what is used stays",
   CHECK(world.of<Created>(effects).size() == 1);
 }
 
-TEST_CASE("a view that is given out while memory is short is not held beyond its last user",
-          "[store][catalog]") {
-  World world;
-  world.put({1_process, 1}, 4);
-  world.put({1_process, 2}, 4);
-  world.create({2_process, 1}, 1);
-  CHECK(world.of<Recall>(world.catalog.get(2_process, RequestId(1), {1_process, 1}))
-            .empty());  // there is memory
-  auto effects = world.create({1_process, 3}, 4);
-  REQUIRE(world.of<Recall>(effects).size() == 1);
-  const auto recalls = [&](const Effects& of, ObjectId view) {
-    const auto found = world.of<Recall>(of);
-    return found.size() == 1 && found[0].from == 2_process && found[0].round == 0 &&
-           found[0].view == view;
-  };
-
-  CHECK(recalls(world.catalog.get(2_process, RequestId(2), {1_process, 2}), {1_process, 2}));
-  CHECK(recalls(world.catalog.seal(2_process, {2_process, 1}, true), {2_process, 1}));
-  CHECK(
-      world.of<WriteOut>(world.catalog.returned(2_process, world.of<Recall>(effects)[0].round, {}))
-          .empty());
-  CHECK(world.of<WriteOut>(world.catalog.unpin(2_process, {1_process, 2}, 1)).size() == 1);
-}
-
 TEST_CASE("a process that names another's object changes nothing about what that one may make",
           "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.catalog.get(1_process, RequestId(101), {1_process, 5});  // which may come
   for (const ObjectId object : {ObjectId{1_process, 5}, ObjectId{1_process, 100}}) {
     const auto declined =
@@ -147,7 +77,7 @@ TEST_CASE("a process that names another's object changes nothing about what that
 
 TEST_CASE("who gave up its place in the line for memory and asks again stands at its end",
           "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.put({1_process, 1}, 5);
   CHECK(world.of<WriteOut>(world.create({2_process, 1}, 8, 2_process)).size() == 1);
   REQUIRE(
@@ -174,7 +104,7 @@ TEST_CASE("who gave up its place in the line for memory and asks again stands at
 }
 
 TEST_CASE("who waits behind another for memory asks nobody again", "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   for (std::uint64_t number = 1; number <= 2; ++number) world.put({1_process, number}, 5);
   world.catalog.get(2_process, RequestId(1), {1_process, 1});
   auto effects = world.create({1_process, 3}, 5);
@@ -191,7 +121,7 @@ TEST_CASE("who waits behind another for memory asks nobody again", "[store][cata
 
 TEST_CASE("what comes back from the disk leaves it again without being written",
           "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.put({1_process, 1}, 8);
   world.create({1_process, 2}, 8);
   world.catalog.written({1_process, 1}, std::nullopt);
@@ -211,7 +141,7 @@ TEST_CASE("what comes back from the disk leaves it again without being written",
 }
 
 TEST_CASE("an object that is wanted while it is written out stays", "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.put({1_process, 1}, 8);
   world.create({1_process, 2}, 8);
   CHECK(world.of<Got>(world.catalog.get(1_process, RequestId(100), {1_process, 1})).size() == 1);
@@ -226,7 +156,7 @@ TEST_CASE("an object that is wanted while it is written out stays", "[store][cat
 
 TEST_CASE("memory that an owner frees is not used again while its writer writes",
           "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.create({1_process, 1}, 8, 2_process);
   world.catalog.free(2_process, {1_process, 1}, false);
   CHECK(world.catalog.statistics().object_bytes == 8 * kPage);
@@ -235,7 +165,7 @@ TEST_CASE("memory that an owner frees is not used again while its writer writes"
 }
 
 TEST_CASE("a free that comes before the create is not forgotten", "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.catalog.free(2_process, {1_process, 1}, false);
   world.create({1_process, 1}, 8, 2_process);
   world.catalog.seal(1_process, {1_process, 1}, false);
@@ -246,7 +176,7 @@ TEST_CASE("a free that comes before the create is not forgotten", "[store][catal
 }
 
 TEST_CASE("nobody but its owner and its writer can free an object", "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.catalog.attach(3_process, 1_job);
   world.put({1_process, 1}, 1, 2_process);
   world.catalog.free(3_process, {1_process, 1}, false);
@@ -255,30 +185,8 @@ TEST_CASE("nobody but its owner and its writer can free an object", "[store][cat
   CHECK(world.catalog.statistics().objects == 0);
 }
 
-TEST_CASE("what a process wrote for another is named to that one when it ends",
-          "[store][catalog]") {
-  World world;
-  world.put({2_process, 1}, 1, 1_process);
-  world.put({2_process, 2}, 1, 2_process);
-  world.put({2_process, 3}, 1, 1_process);
-  world.put({2_process, 4}, 1, 9_process);  // which is of another node
-  world.catalog.free(1_process, {2_process, 3}, false);
-  world.create({2_process, 5}, 1, 1_process);  // never sealed
-
-  const auto orphans = world.of<Orphans>(world.catalog.process_ended(2_process));
-
-  REQUIRE(orphans.size() == 2);
-  CHECK(orphans[0].to == 1_process);
-  CHECK(orphans[0].objects == std::vector<ObjectId>{{2_process, 1}});
-  CHECK(orphans[1].to == 9_process);
-  CHECK(orphans[1].objects == std::vector<ObjectId>{{2_process, 4}});
-  CHECK(world.catalog.knows({2_process, 1}));
-  world.catalog.free(1_process, {2_process, 1}, false);
-  CHECK_FALSE(world.catalog.knows({2_process, 1}));
-}
-
 TEST_CASE("who asked first is served first", "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.create({1_process, 1}, 8);
   world.create({1_process, 2}, 6);
   world.create({1_process, 3}, 1);  // would fit, and would let the other wait for ever
@@ -290,7 +198,7 @@ TEST_CASE("who asked first is served first", "[store][catalog]") {
 
 TEST_CASE("a limit of the machine is taken for the cap until it may grow again",
           "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.put({1_process, 1}, 4);
   auto effects =
       world.catalog.create(1_process, RequestId(100), {1_process, 2}, 1_process, 4 * kPage);
@@ -312,40 +220,9 @@ TEST_CASE("a limit of the machine is taken for the cap until it may grow again",
   CHECK(world.of<Created>(world.create({1_process, 3}, 4)).size() == 1);
 }
 
-TEST_CASE("a damaged copy is told to who wants it, and the memory for it goes back",
-          "[store][catalog]") {
-  World world;
-  world.put({1_process, 1}, 8);
-  world.create({1_process, 2}, 8);
-  world.catalog.written({1_process, 1}, std::nullopt);
-  world.catalog.free(1_process, {1_process, 2}, false);
-  auto effects = world.catalog.get(2_process, RequestId(1), {1_process, 1});
-  REQUIRE(world.of<ReadBack>(effects).size() == 1);
-
-  effects = world.catalog.restored({1_process, 1}, Refusal{Refusal::Kind::Damaged, "changed"});
-
-  REQUIRE(world.of<Declined>(effects).size() == 1);
-  CHECK(world.of<Declined>(effects)[0].refusal.kind == Refusal::Kind::Damaged);
-  CHECK(world.catalog.statistics().object_bytes == 0);
-}
-
-TEST_CASE("ids of other processes and ids that are taken are refused", "[store][catalog]") {
-  World world;
-  world.put({1_process, 1}, 1);
-  for (const auto object : {ObjectId{1_process, 1}, ObjectId{2_process, 5}}) {
-    const auto declined = world.of<Declined>(
-        world.catalog.create(1_process, RequestId(100), object, 1_process, kPage));
-    REQUIRE(declined.size() == 1);
-    CHECK(declined[0].refusal.kind == Refusal::Kind::Invalid);
-  }
-  const auto made = world.catalog.create_in_kept(1_process, {1_process, 2}, 1_process, kPage,
-                                                 0);  // it keeps nothing
-  CHECK(std::get<Refusal>(made).kind == Refusal::Kind::Invalid);
-}
-
 TEST_CASE("a number that a request of the same process has already is refused, and both end well",
           "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   // Of objects that are not made yet: what waits for them is kept by their names.
   CHECK(world.catalog.get(2_process, RequestId(7), {1_process, 1}).empty());
   const auto declined =
@@ -364,7 +241,7 @@ TEST_CASE("a number that a request of the same process has already is refused, a
 }
 
 TEST_CASE("the end of a job closes its arena once nothing works on it", "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.put({1_process, 1}, 8);
   world.create({1_process, 2}, 8);  // 1.1 is being written out
   auto effects = world.catalog.job_ended(1_job);
@@ -376,24 +253,13 @@ TEST_CASE("the end of a job closes its arena once nothing works on it", "[store]
 }
 
 TEST_CASE("a process that attaches again keeps what it has", "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   world.put({1_process, 1}, 4);
   world.catalog.attach(1_process, 1_job);
   CHECK(world.of<Got>(world.catalog.get(1_process, RequestId(100), {1_process, 1})).size() == 1);
   world.catalog.process_ended(1_process);
   world.catalog.attach(1_process, 1_job);  // its socket broke, and it has connected again
   CHECK(world.of<Created>(world.create({1_process, 2}, 4)).size() == 1);
-}
-
-TEST_CASE("nobody attaches under a number that is no process's or another job's",
-          "[store][catalog]") {
-  World world;
-  CHECK(world.catalog.why_not_attach(1_process, 2_job)->message ==
-        "process 1 is of job 1, not of job 2");
-  CHECK(world.catalog.why_not_attach({}, 1_job));
-  CHECK(world.catalog.why_not_attach(Catalog::node_of(1_job), 1_job));
-  CHECK_FALSE(world.catalog.why_not_attach(1_process, 1_job));
-  CHECK_FALSE(world.catalog.why_not_attach(3_process, 2_job));
 }
 
 TEST_CASE("a store of any size has an arena that is a number of pages", "[store][catalog]") {
@@ -408,7 +274,7 @@ TEST_CASE("a store of any size has an arena that is a number of pages", "[store]
 
 TEST_CASE("what is written in kept memory for an owner that has ended goes once it is written",
           "[store][catalog]") {
-  World world;
+  CatalogWorld world;
   const auto keep = [&](ObjectId object) {
     world.put(object, 4);
     const auto kept = world.of<Kept>(world.catalog.free(1_process, object, true));
@@ -454,35 +320,4 @@ TEST_CASE("frees that come before their objects are counted, and forgotten once 
   for (std::uint64_t number = 3; number <= 8; ++number) put({1_process, number});
   for (std::uint64_t number = 3; number <= 8; ++number)
     CHECK(catalog.knows({1_process, number}) == (number != 5 && number != 6));
-}
-
-TEST_CASE("the largest objects are told first, with their states and who has them pinned",
-          "[store][catalog]") {
-  using State = ObjectView::State;
-  World world;
-  world.put({1_process, 1}, 1, 2_process);
-  world.put({1_process, 2}, 3);
-  world.put({2_process, 1}, 1, 2_process);
-  world.create({2_process, 2}, 2);
-  world.of<Got>(world.catalog.get(2_process, RequestId(100), {1_process, 2}));
-  world.catalog.free(1_process, {1_process, 2}, false);
-
-  const auto all = world.catalog.largest(100);
-
-  REQUIRE(all.size() == 4);
-  CHECK(all[0].object == ObjectId{1_process, 2});
-  CHECK(all[0].state == State::Freed);
-  CHECK(all[0].pinned_by == std::vector{2_process});
-  CHECK(all[1].object == ObjectId{2_process, 2});
-  CHECK(all[1].state == State::Writing);
-  CHECK(all[1].bytes == 2 * kPage);
-  CHECK(all[2].object == ObjectId{1_process, 1});
-  CHECK(all[2].state == State::Memory);
-  CHECK(all[2].owner == 2_process);
-  CHECK(all[2].pinned_by.empty());
-  CHECK(all[3].object == ObjectId{2_process, 1});
-  const auto first = world.catalog.largest(2);
-  REQUIRE(first.size() == 2);
-  CHECK(first[1].object == ObjectId{2_process, 2});
-  CHECK(World().catalog.largest(2).empty());
 }
