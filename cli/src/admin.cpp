@@ -41,6 +41,7 @@ class Session {
         },
         [this](const transport::Denied& denied) {
           // Somebody has taken the connection: the file may be right.
+          refused_ = denied.refused;
           closed_ = denied.why +
                     (denied.refused       ? ""
                      : denied.may_be_busy ? head_.origin()
@@ -55,7 +56,7 @@ class Session {
   nlohmann::json wait_for_answer(std::chrono::seconds timeout) {
     run_until([this] { return answer_.has_value(); }, timeout);
     if (answer_) return *answer_;
-    raise({.kind = Failure::Kind::Disconnected,
+    raise({.kind = refused_ ? Failure::Kind::Refused : Failure::Kind::Disconnected,
            .message = closed_.value_or(silence(timeout) + (connection_ ? "" : head_.advice()))});
   }
 
@@ -94,6 +95,7 @@ class Session {
   transport::ConnectionPtr connection_;
   std::optional<nlohmann::json> answer_;
   std::optional<std::string> closed_;
+  bool refused_ = false;  // by the head, or the head by this side
 };
 
 /// As a caller with another token is refused: who listens there speaks Troupe. One attempt.

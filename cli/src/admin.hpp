@@ -15,8 +15,9 @@ namespace troupe::cli {
 /// 10 s: in time that this process runs (transport/silence_timer.hpp).
 inline constexpr std::chrono::seconds kAnswerOfHead{5}, kAnswerOfNodes{60};
 
-/// Asks the head one thing and waits for its answer. Throws Disconnected with a text for people,
-/// which names the file that the address came from where nobody was found.
+/// Asks the head one thing and waits for its answer. Throws Refused where one of the two will not have
+/// the other (another token, another version), else Disconnected, with a text for people: it names
+/// the file that the address came from where nobody was found.
 nlohmann::json ask_head(const FoundHead& head, const config::FoundToken& token,
                         const nlohmann::json& request,
                         std::chrono::seconds timeout = kAnswerOfHead);
@@ -33,7 +34,7 @@ nlohmann::json ask_nodes(const FoundHead& head, const config::FoundToken& token,
 bool say_who_is_silent(const nlohmann::json& answer, const std::string& lacking);
 
 /// Asks the head to stop and waits until its process is gone (it holds this connection to its end).
-/// -> its answer. Throws Disconnected; TimedOut where it answered and is still there after 10 s.
+/// -> its answer. Throws as ask_head does; TimedOut where it answered and is still there after 10 s.
 nlohmann::json stop_head(const FoundHead& head, const config::FoundToken& token);
 
 struct Neighbour {

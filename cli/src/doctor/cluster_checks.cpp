@@ -11,6 +11,7 @@
 #include <troupe/errors.hpp>
 
 #include "admin.hpp"
+#include "config/token.hpp"
 #include "doctor/finding.hpp"
 #include "transport/find_token.hpp"
 #include "transport/socket/socket.hpp"
@@ -75,18 +76,45 @@ void check_shared_machines(Findings& findings, const json& nodes) {
   }
 }
 
+/// Nothing where no file names a head, or no home directory holds one.
+std::string known_head() try { return config::known_head(); } catch (const Error&) {
+  return {};
+}
+
 std::optional<FoundHead> find_or_say(Findings& findings, const std::string& given) {
   try {
     return find_head(given);
   } catch (const Error& error) {
-    const char* address = std::getenv("TROUPE_ADDRESS");
-    if (!given.empty() || (address && *address)) {
-      findings.problem("head", error.what(), "give --head HOST:PORT, or correct TROUPE_ADDRESS");
+    if (!given.empty()) {
+      findings.problem("head", error.what(), "correct what --head (--address) was given here");
+    } else if (!is_private(given)) {
+      findings.problem("head", fmt::format("TROUPE_ADDRESS: {}", error.what()),
+                       "set TROUPE_ADDRESS to the address that `troupe head` has printed, or unset "
+                       "it: programs then start private clusters of their own");
+    } else if (!known_head().empty()) {
+      const auto file = config::address_file();
+      findings.problem("head", fmt::format("{}: {}", file, error.what()),
+                       fmt::format("remove {}: `troupe head` writes it anew", file));
     } else {
       findings.ok("head", "none is known here: programs start private clusters of their own");
     }
   }
   return std::nullopt;
+}
+
+/// Where the token here cannot be read, or is not the head's.
+std::string token_remedy(const std::string& at, const std::string& token_file) {
+  const char* variable = std::getenv("TROUPE_TOKEN");
+  if (token_file.empty() && variable && *variable) {
+    return fmt::format(
+        "set TROUPE_TOKEN to the 64 digits of the token file of the head at {}, or "
+        "unset it and name a copy of that file with --token-file",
+        at);
+  }
+  return fmt::format(
+      "copy the token file of the head at {} to this machine, mode 0600, and name it "
+      "with --token-file",
+      at);
 }
 
 /// Nobody has answered there.
@@ -122,12 +150,13 @@ std::optional<Answer> check_head(Findings& findings, const std::string& head,
   const auto found = find_or_say(findings, head);
   if (!found) return std::nullopt;
   const auto at = transport::format_endpoint(found->at.host, found->at.port);
+  std::optional<config::FoundToken> token;
   try {
     Answer answer;
-    const auto token = find_token(*found, token_file);
-    answer.port = found->at.port;
+    token = find_token(*found, token_file);
+    answer.at = found->at;
     answer.asked = unix_time();
-    answer.status = ask_head(*found, token, {{"do", "status"}});
+    answer.status = ask_head(*found, *token, {{"do", "status"}});
     answer.answered = unix_time();
     findings.ok("head", fmt::format("cluster {} at {} answers in {:.0f} ms; up {:.0f} s, nodes: {}",
                                     answer.status.at("cluster").get<std::string>(), at,
@@ -138,10 +167,12 @@ std::optional<Answer> check_head(Findings& findings, const std::string& head,
   } catch (const Disconnected& error) {
     say_silence(findings, *found, error.what());
   } catch (const std::exception& error) {
+    const auto remedy = token_remedy(at, token_file);
     findings.problem("head", error.what(),
-                     fmt::format("copy the token file of the head at {} to this machine, mode "
-                                 "0600, or name it with --token-file",
-                                 at));
+                     !token ? remedy
+                            : fmt::format("if the token differs, {}; if the protocol differs, "
+                                          "install the head's version of Troupe here",
+                                          remedy));
   }
   return std::nullopt;
 }
@@ -174,12 +205,16 @@ void check_nodes(Findings& findings, const Answer& answer) {
   if (!version.empty() && version != kVersion) {
     findings.note(
         "version of the head", version,
-        fmt::format("install one version of Troupe on all machines; here is {}", kVersion));
+        fmt::format("install one version of Troupe on all machines, as others may not understand "
+                    "each other; here is {}",
+                    kVersion));
   }
   const auto& nodes = answer.status.at("nodes");
   if (nodes.empty()) {
     return findings.note("nodes", "the cluster has none, so that whatever is started there waits",
-                         "start `troupe worker --head HOST:PORT` on each machine");
+                         fmt::format("start `troupe worker --head {}` on each machine that is to "
+                                     "run something",
+                                     transport::format_endpoint(answer.at.host, answer.at.port)));
   }
   for (const auto& node : nodes) check_node(findings, node);
   check_shared_machines(findings, nodes);

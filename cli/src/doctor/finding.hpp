@@ -44,7 +44,7 @@ class Findings {
 /// What the head said, and when it was asked and had answered, in seconds since 1970.
 struct Answer {
   nlohmann::json status;
-  std::uint16_t port = 0;
+  transport::Endpoint at;
   double asked = 0;
   double answered = 0;
 };

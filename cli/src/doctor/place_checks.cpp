@@ -73,7 +73,7 @@ void check_port(Findings& findings, std::uint16_t port, const std::optional<Answ
     transport::Listener::tcp(loop, kLoopback, port, [](transport::Socket) {});
     findings.ok(what, fmt::format("free at {}: `troupe head` can listen there", kLoopback));
   } catch (const std::exception& error) {
-    if (answer && answer->port == port) return findings.ok(what, "the head listens there");
+    if (answer && answer->at.port == port) return findings.ok(what, "the head listens there");
     if (const auto troupe = troupe_on(port, token_file)) {
       return findings.note(what, fmt::format("in use at {} by {}", kLoopback, troupe->what),
                            troupe->has_our_token

@@ -5,51 +5,12 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "doctor/examined.hpp"
 #include "stopped.hpp"
-#include "support/cluster.hpp"
 
 using namespace troupe::test;
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-namespace {
-
-struct Examined {
-  int exit_code = 0;
-  json report;
-
-  /// The first of that name; null: there is none.
-  json finding(const std::string& what) const {
-    for (const auto& finding : report.at("findings"))
-      if (finding.at("what") == what) return finding;
-    return nullptr;
-  }
-  std::string level(const std::string& what) const { return finding(what).value("level", ""); }
-};
-
-Examined examine(std::vector<std::string> command, const std::vector<std::string>& environment) {
-  const auto done = run(std::move(command), environment, kGuard, Streams::Apart);
-  INFO(done.output << done.errors);
-  return {done.exit_code, json::parse(done.output)};
-}
-
-/// A machine without a cluster, as far as this folder tells.
-struct Alone {
-  TemporaryFolder folder;
-  const std::vector<std::string> environment{"XDG_STATE_HOME=" + folder.path(),
-                                             "TROUPE_TOKEN=", "TROUPE_ADDRESS="};
-  Examined doctor(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> command{TROUPE_PROGRAM, "doctor", "--json"};
-    command.insert(command.end(), more.begin(), more.end());
-    return examine(std::move(command), environment);
-  }
-};
-
-Examined doctor(const TestCluster& cluster) {
-  return examine({TROUPE_PROGRAM, "doctor", "--json"}, cluster.environment());
-}
-
-}  // namespace
 
 TEST_CASE("every note and every problem has a remedy, and the exit code says whether there is one",
           "[cli][doctor]") {
