@@ -59,7 +59,7 @@ int run_doctor(const DoctorArguments& arguments) {
   Findings findings;
   check_versions(findings);
   check_limits(findings, has_rdma());
-  check_memory(findings);
+  check_memory(findings, has_gpus());
   check_cgroup(findings);
   check_gpus(findings);
   check_state_folder(findings);

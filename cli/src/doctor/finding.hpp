@@ -64,11 +64,12 @@ void check_state_folder(Findings& findings);
 void check_spill_folder(Findings& findings);
 // ---- the machine (machine_checks.cpp)
 void check_limits(Findings& findings, bool moves_by_rdma);
-void check_memory(Findings& findings);
+void check_memory(Findings& findings, bool gpus);
 void check_cgroup(Findings& findings);
 // ---- what is installed (software_checks.cpp)
 void check_versions(Findings& findings);
 void check_gpus(Findings& findings);
 bool has_rdma();
+bool has_gpus();
 
 }  // namespace troupe::cli

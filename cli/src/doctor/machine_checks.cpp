@@ -75,13 +75,21 @@ void check_locked_memory(Findings& findings, bool moves_by_rdma) {
                 "buffers with InfiniBand, which locks them");
 }
 
-void check_shared_memory(Findings& findings) {
+/// NCCL and PyTorch's data loaders fail where there is none of it. Of these the former needs GPUs.
+void check_shared_memory(Findings& findings, bool gpus) {
   struct statvfs shared {};
   const std::string what = "/dev/shm";
+  const std::string why =
+      "NCCL between the ranks of a machine, and PyTorch's data loaders, need it; the object store "
+      "does not";
+  const auto lacks = [&](const std::string& value, const std::string& remedy) {
+    gpus ? findings.problem(what, value, remedy) : findings.note(what, value, remedy);
+  };
   if (::statvfs("/dev/shm", &shared) != 0) {
-    return findings.note(what, "not there",
-                         "mount a tmpfs there: NCCL needs it between the ranks of a machine; the "
-                         "object store does not");
+    return lacks("not there",
+                 "mount a tmpfs there (mkdir -m 1777 /dev/shm; mount -t tmpfs tmpfs "
+                 "/dev/shm): " +
+                     why);
   }
   const std::uint64_t size = shared.f_blocks * shared.f_frsize;
   const std::uint64_t free = shared.f_bavail * shared.f_frsize;
@@ -89,8 +97,9 @@ void check_shared_memory(Findings& findings) {
   if (free >= kLittleShared) return findings.ok(what, value);
   const std::string remedy =
       "make it larger (docker run --shm-size=8g, or mount -o remount,size=8G /dev/shm), or remove "
-      "what lies in it: NCCL needs it between the ranks of a machine; the object store does not";
-  free < kLeastShared ? findings.problem(what, value, remedy) : findings.note(what, value, remedy);
+      "what lies in it: " +
+      why;
+  free < kLeastShared ? lacks(value, remedy) : findings.note(what, value, remedy);
 }
 
 /// Of /proc/meminfo; 0 where it has none of that name.
@@ -129,8 +138,8 @@ void check_limits(Findings& findings, bool moves_by_rdma) {
   check_locked_memory(findings, moves_by_rdma);
 }
 
-void check_memory(Findings& findings) {
-  check_shared_memory(findings);
+void check_memory(Findings& findings, bool gpus) {
+  check_shared_memory(findings, gpus);
   const auto all = os::usable_memory_bytes();
   auto available = meminfo_bytes("MemAvailable");
   if (const auto cgroup = os::tightest_memory_cgroup()) {

@@ -36,6 +36,13 @@ fs::path existing_part(const std::string& folder) {
   return there;
 }
 
+/// Nothing where neither a home directory nor $XDG_STATE_HOME is known.
+std::optional<std::string> state_folder() try {
+  return config::state_directory();
+} catch (const Error&) {
+  return std::nullopt;
+}
+
 /// Nothing is made that was not there.
 std::string why_not_writable(const std::string& folder) {
   const auto there = existing_part(folder);
@@ -47,10 +54,6 @@ std::string why_not_writable(const std::string& folder) {
   ::unlink(pattern.c_str());
   return {};
 }
-
-}  // namespace
-
-namespace {
 
 /// What of Troupe listens there; nothing: something else.
 std::optional<Neighbour> troupe_on(std::uint16_t port, const std::string& token_file) {
@@ -96,7 +99,12 @@ void check_token(Findings& findings, const std::string& token_file) {
   const char* named = std::getenv("TROUPE_TOKEN_FILE");
   const auto file = !token_file.empty() ? token_file
                     : named && *named   ? std::string(named)
-                                        : config::default_token_file();
+                    : state_folder()    ? config::default_token_file()
+                                        : std::string();
+  if (!from_variable && file.empty()) {
+    return findings.problem("token", "this user has no home directory, where it would be",
+                            "set HOME, or XDG_STATE_HOME, or name the file with --token-file");
+  }
   struct stat state {};
   if (!from_variable && ::stat(file.c_str(), &state) != 0) {
     const auto value = fmt::format("{}: {}", file, std::strerror(errno));
@@ -122,11 +130,18 @@ void check_token(Findings& findings, const std::string& token_file) {
 }
 
 void check_state_folder(Findings& findings) {
-  const auto folder = config::state_directory();
+  const auto known_folder = state_folder();
+  if (!known_folder) {
+    return findings.problem("state folder", "this user has no home directory",
+                            "set HOME, or XDG_STATE_HOME, to a folder that you may write: the "
+                            "token, logs and copies of programs go there");
+  }
+  const auto& folder = *known_folder;
   if (const auto why = why_not_writable(folder); !why.empty()) {
     return findings.problem("state folder", why,
                             fmt::format("make {} a folder that you may write, or name another one "
-                                        "with XDG_STATE_HOME",
+                                        "with XDG_STATE_HOME: the token, logs and copies of "
+                                        "programs go there",
                                         folder));
   }
   struct statvfs disk {};
@@ -144,13 +159,16 @@ void check_state_folder(Findings& findings) {
 void check_spill_folder(Findings& findings) {
   const std::string folder = store::kDefaultSpillParent;
   if (const auto why = why_not_writable(folder); !why.empty()) {
-    return findings.problem("spill folder", why,
-                            "name a folder that can be written, by --spill-directory of `troupe "
-                            "head` and `troupe worker`");
+    return findings.problem(
+        "spill folder", why,
+        "name a folder that can be written, by --spill-directory of `troupe "
+        "head` and `troupe worker` (InitOptions::spill_directory): large values "
+        "that memory has no room for go there");
   }
   struct statvfs disk {};
-  const bool known = ::statvfs(folder.c_str(), &disk) == 0;
-  const auto free = known ? disk.f_bavail * disk.f_frsize : 0;
+  if (::statvfs(existing_part(folder).c_str(), &disk) != 0)
+    return findings.ok("spill folder", folder + " can be written");
+  const auto free = disk.f_bavail * disk.f_frsize;
   const auto value = fmt::format("{} has {} free", folder, store::format_bytes(free));
   if (free >= kLeastSpillBytes) return findings.ok("spill folder", value);
   findings.note("spill folder", value,

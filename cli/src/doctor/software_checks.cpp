@@ -105,6 +105,8 @@ bool has_rdma() {
   return !error && devices != fs::directory_iterator();
 }
 
+bool has_gpus() { return !node::find_gpus(nullptr).empty(); }
+
 void check_versions(Findings& findings) {
   utsname kernel{};
   ::uname(&kernel);

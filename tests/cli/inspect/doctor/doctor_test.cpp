@@ -81,23 +81,6 @@ TEST_CASE("the doctor finds a state folder that cannot be written, and few open 
   CHECK(limited.level("open files (ulimit -n)") == "problem");
 }
 
-TEST_CASE("the doctor notes a state folder on a disk that is nearly full", "[cli][doctor]") {
-  const Alone alone;
-  const auto folder = alone.folder.path();
-  if (run({"unshare", "-rm", "mount", "-t", "tmpfs", "none", folder}).exit_code != 0) {
-    WARN("skipped: this machine lets nobody mount a small disk");
-    return;
-  }
-  const auto examined =
-      examine({"unshare", "-rm", "sh", "-c",
-               "mount -t tmpfs -o size=1m none \"$1\" && exec \"$0\" doctor --json", TROUPE_PROGRAM,
-               folder},
-              alone.environment);
-  CHECK(examined.level("state folder") == "note");
-  CHECK_THAT(examined.finding("state folder").at("value").get<std::string>(),
-             Catch::Contains("free"));
-}
-
 TEST_CASE("an address that a dead head has left is a note with the file to remove",
           "[cli][doctor]") {
   const Alone alone;
