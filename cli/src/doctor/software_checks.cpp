@@ -48,8 +48,12 @@ void check_compiler(Findings& findings) {
                                      kOldestCompiler));
   }
   if (std::atoi(version.c_str()) >= kOldestCompiler) return findings.ok("g++", version);
-  findings.note("g++", version,
-                fmt::format("programs are compiled with g++ {} or later", kOldestCompiler));
+  findings.note(
+      "g++", version,
+      fmt::format("install g++ {0} or later (Debian: g++-{0}) where programs are compiled, "
+                  "or name another compiler to CMake (-DCMAKE_CXX_COMPILER): Troupe's "
+                  "headers are C++20",
+                  kOldestCompiler));
 }
 
 /// NVIDIA's displays and accelerators, by what the PCI bus tells, with a driver or without.
@@ -79,10 +83,11 @@ void check_nccl(Findings& findings, bool gpus) {
   if (!gpus) return findings.ok("NCCL", "not looked for, as there is no GPU");
   if (const auto version = nccl_version(); !version.empty())
     return findings.ok("NCCL", "libnccl.so.2 " + version);
-  findings.note("NCCL", "the dynamic loader finds no libnccl.so.2",
-                "a program that was linked with one finds it by its own run path (ldd ./program "
-                "tells); otherwise name its folder in LD_LIBRARY_PATH where `troupe worker` is "
-                "started");
+  findings.note(
+      "NCCL", "the dynamic loader finds no libnccl.so.2",
+      "training on GPUs needs it: a program that was linked with one finds it by its own "
+      "run path (ldd ./program tells); otherwise name its folder in LD_LIBRARY_PATH where "
+      "`troupe worker` is started");
 }
 
 void check_visible(Findings& findings, const std::vector<node::Gpu>& all) {
@@ -95,6 +100,22 @@ void check_visible(Findings& findings, const std::vector<node::Gpu>& all) {
   findings.note("visible GPUs", value,
                 "a node offers only these: unset the variable where `troupe worker` is started, "
                 "unless that is meant");
+}
+
+/// And why, if there are some that no driver shows.
+void say_no_gpus(Findings& findings) {
+  std::error_code error;
+  if (fs::exists("/dev/nvidiactl", error)) {
+    return findings.problem(
+        "GPUs", "/dev/nvidiactl is there, but NVIDIA's management library finds none",
+        "look what `nvidia-smi` says: the driver's libnvidia-ml.so.1 must be there, "
+        "and of the kernel module's version (in a container: --gpus all)");
+  }
+  const auto on_bus = gpus_on_the_bus();
+  if (on_bus == 0) return findings.ok("GPUs", "none");
+  findings.note("GPUs", fmt::format("{} of NVIDIA on the PCI bus, without a driver", on_bus),
+                "install NVIDIA's driver, or start the container with --gpus all: a node offers "
+                "no GPU without it");
 }
 
 }  // namespace
@@ -118,21 +139,16 @@ void check_versions(Findings& findings) {
 
 void check_gpus(Findings& findings) {
   const auto gpus = node::find_gpus(nullptr);
-  const auto on_bus = gpus_on_the_bus();
+  const auto lost = node::lost_gpus();
+  for (const auto index : lost) {
+    findings.problem(
+        fmt::format("GPU {}", index), "NVIDIA's driver counts it, and cannot open it",
+        fmt::format("look for 'Xid' in dmesg, and reset it (nvidia-smi --gpu-reset -i {}) or start "
+                    "the machine again: nodes do not offer it",
+                    index));
+  }
   if (gpus.empty()) {
-    std::error_code error;
-    const bool device_file = fs::exists("/dev/nvidiactl", error);
-    if (device_file) {
-      findings.problem("GPUs",
-                       "/dev/nvidiactl is there, but NVIDIA's management library finds none",
-                       "look what `nvidia-smi` says: the driver's libnvidia-ml.so.1 must be there, "
-                       "and of the kernel module's version (in a container: --gpus all)");
-    } else if (on_bus > 0) {
-      findings.note("GPUs", fmt::format("{} of NVIDIA on the PCI bus, without a driver", on_bus),
-                    "install NVIDIA's driver, or start the container with --gpus all");
-    } else {
-      findings.ok("GPUs", "none");
-    }
+    if (lost.empty()) say_no_gpus(findings);
     return check_nccl(findings, false);
   }
   for (const auto& gpu : gpus) {

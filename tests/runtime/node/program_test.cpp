@@ -230,6 +230,7 @@ TEST_CASE("GPUs are read from NVIDIA's library, and only those that CUDA_VISIBLE
   CHECK(all[1].index == 2);
   CHECK(all[1].name == "Test GPU");
   CHECK(all[1].memory_bytes == 80'000'000'000);
+  CHECK(lost_gpus(library.c_str()) == std::vector<std::uint32_t>{1});
   CHECK(find_gpus("", library.c_str()).empty());
   REQUIRE(find_gpus("2", library.c_str()).size() == 1);
   CHECK(find_gpus("2", library.c_str())[0].uuid == "GPU-22");

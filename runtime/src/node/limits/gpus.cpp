@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <sstream>
 
 #include <dlfcn.h>
@@ -37,9 +36,9 @@ struct Nvml {
   }
 };
 
-std::optional<Gpu> describe(const Nvml& nvml, unsigned index) {
-  Nvml::Device device = nullptr;
-  if (nvml.handle(index, &device) != 0) return std::nullopt;  // fallen off the bus
+constexpr int kNoPermission = 4;  // of nvmlReturn_t
+
+Gpu describe(const Nvml& nvml, unsigned index, Nvml::Device device) {
   Gpu gpu;
   gpu.index = index;
   std::array<char, 96> text{};
@@ -51,17 +50,25 @@ std::optional<Gpu> describe(const Nvml& nvml, unsigned index) {
   return gpu;
 }
 
-std::vector<Gpu> all_gpus(const char* library) {
+struct AllGpus {
+  std::vector<Gpu> open;
+  std::vector<std::uint32_t> lost;
+};
+
+AllGpus all_gpus(const char* library) {
   const Nvml nvml(library);
-  std::vector<Gpu> gpus;
+  AllGpus all;
   unsigned count = 0;
-  if (!nvml.complete() || nvml.init() != 0) return gpus;
+  if (!nvml.complete() || nvml.init() != 0) return all;
   if (nvml.count(&count) != 0) count = 0;
   for (unsigned i = 0; i < count; ++i) {
-    if (auto gpu = describe(nvml, i)) gpus.push_back(std::move(*gpu));
+    Nvml::Device device = nullptr;
+    const int error = nvml.handle(i, &device);
+    if (error == 0) all.open.push_back(describe(nvml, i, device));
+    if (error != 0 && error != kNoPermission) all.lost.push_back(i);
   }
   nvml.shutdown();
-  return gpus;
+  return all;
 }
 
 bool is_named(const Gpu& gpu, const std::string& word) {
@@ -72,7 +79,7 @@ bool is_named(const Gpu& gpu, const std::string& word) {
 }  // namespace
 
 std::vector<Gpu> find_gpus(const char* visible, const char* library) {
-  auto all = all_gpus(library);
+  auto all = all_gpus(library).open;
   if (visible == nullptr) return all;
   std::vector<Gpu> chosen;
   std::istringstream words(visible);
@@ -85,6 +92,8 @@ std::vector<Gpu> find_gpus(const char* visible, const char* library) {
   }
   return chosen;
 }
+
+std::vector<std::uint32_t> lost_gpus(const char* library) { return all_gpus(library).lost; }
 
 std::string visible_devices(const std::vector<Gpu>& of_node,
                             const std::vector<std::uint32_t>& places) {

@@ -18,6 +18,11 @@ struct Gpu {
 /// does (indices or starts of UUIDs, up to the first that is neither); nullptr: all.
 std::vector<Gpu> find_gpus(const char* visible, const char* library = "libnvidia-ml.so.1");
 
+/// The indices of those that the library counts and cannot open: find_gpus() leaves them out, as a node
+/// does. A GPU that has fallen off the bus is one; one that this user may not open is not, as where
+/// a cluster's scheduler has given it to somebody else.
+std::vector<std::uint32_t> lost_gpus(const char* library = "libnvidia-ml.so.1");
+
 /// The value of CUDA_VISIBLE_DEVICES that shows these of the node's GPUs, by their places in the
 /// node's list: the head counts a node's GPUs from 0, whatever their numbers on the bus are. A
 /// place that the list has not stands for itself: the node was told of more GPUs than were found.
