@@ -1,7 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -13,6 +10,7 @@
 #include "node/limits/cpus.hpp"
 #include "os/cgroup.hpp"
 #include "os/machine.hpp"
+#include "store/memory/memory_room.hpp"
 #include "store/types.hpp"
 
 namespace troupe::cli {
@@ -102,32 +100,45 @@ void check_shared_memory(Findings& findings, bool gpus) {
   free < kLeastShared ? lacks(value, remedy) : findings.note(what, value, remedy);
 }
 
-/// Of /proc/meminfo; 0 where it has none of that name.
-double meminfo_bytes(const std::string& wanted) {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    std::string name;
-    double kib = 0;
-    if (std::istringstream(line) >> name >> kib && name == wanted + ":") return kib * 1024;
-  }
-  return 0;
-}
-
 std::uint64_t whole(double bytes) { return static_cast<std::uint64_t>(std::max(bytes, 0.0)); }
 
-/// Of version 2; version 1 has its own beside it.
-std::string most_tasks() {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const bool version_2 = line.starts_with("0::");
-    const auto pids = line.find(":pids:");
-    if (!version_2 && pids == std::string::npos) continue;
-    const auto path = version_2 ? "/sys/fs/cgroup" + line.substr(3)
-                                : "/sys/fs/cgroup/pids" + line.substr(pids + 6);
-    std::string most;
-    if (std::ifstream(path + "/pids.max") >> most) return most;
-  }
-  return "max";
+void check_cores(Findings& findings) {
+  const auto cores = std::thread::hardware_concurrency();
+  const auto limit = os::cgroup_cpu_limit();
+  const auto usable = os::usable_cpus();
+  const auto cpus = fmt::format("{:g} usable{}", usable,
+                                limit ? fmt::format(", the cgroup's limit is {:g}", *limit)
+                                      : fmt::format(" of {}, no limit by a cgroup", cores));
+  const auto offered = node::offered_cpus(0, usable);
+  if (offered <= usable) return findings.ok("cores", cpus);
+  findings.note("cores", cpus,
+                fmt::format("raise the limit (docker run --cpus): a node offers {0:g} all the "
+                            "same, because a task asks for one core unless it says otherwise, and "
+                            "what runs here takes longer for it. With --cpus {1:g} "
+                            "(InitOptions::cpus) a node offers {1:g}",
+                            offered, usable));
+}
+
+void check_memory_limit(Findings& findings) {
+  const auto memory = os::tightest_memory_cgroup();
+  if (!memory) return findings.ok("memory limit", "none by a cgroup");
+  const auto value =
+      fmt::format("{} by {}, of which {} are taken", format_bytes(memory->limit_bytes),
+                  memory->directory, format_bytes(memory->used_bytes));
+  if (memory->used_bytes < memory->limit_bytes / 10 * 9) return findings.ok("memory limit", value);
+  findings.note("memory limit", value,
+                "raise it (docker run --memory, MemoryMax= of a systemd unit), or end what takes "
+                "memory there: the kernel kills processes that go beyond it");
+}
+
+void check_process_limit(Findings& findings) {
+  const auto limit = os::cgroup_process_limit();
+  const auto value = limit ? std::to_string(*limit) : "no limit";
+  if (!limit || *limit >= kFewProcesses) return findings.ok("processes by the cgroup", value);
+  findings.note(
+      "processes by the cgroup", value,
+      "raise pids.max (docker run --pids-limit, TasksMax= of a systemd unit): each worker "
+      "process has several threads");
 }
 
 }  // namespace
@@ -141,11 +152,7 @@ void check_limits(Findings& findings, bool moves_by_rdma) {
 void check_memory(Findings& findings, bool gpus) {
   check_shared_memory(findings, gpus);
   const auto all = os::usable_memory_bytes();
-  auto available = meminfo_bytes("MemAvailable");
-  if (const auto cgroup = os::tightest_memory_cgroup()) {
-    const auto left = cgroup->limit_bytes - std::min(cgroup->used_bytes, cgroup->limit_bytes);
-    available = std::min(available, static_cast<double>(left));
-  }
+  const auto available = static_cast<double>(store::memory_room().available);
   const auto store = kStoreShare * all;
   const auto value = fmt::format("{} usable, {} of it available; the object store takes up to {}",
                                  format_bytes(whole(all)), format_bytes(whole(available)),
@@ -153,49 +160,13 @@ void check_memory(Findings& findings, bool gpus) {
   if (available >= store) return findings.ok("memory", value);
   findings.note("memory", value,
                 "end what else takes memory here, or give the node less for large values with "
-                "--object-store-memory");
+                "--object-store-memory: those that memory has no room for go to its disk");
 }
 
 void check_cgroup(Findings& findings) {
-  const auto cores = std::thread::hardware_concurrency();
-  const auto limit = os::cgroup_cpu_limit();
-  const auto usable = os::usable_cpus();
-  const auto cpus = fmt::format("{:g} usable{}", usable,
-                                limit ? fmt::format(", the cgroup's limit is {:g}", *limit)
-                                      : fmt::format(" of {}, no limit by a cgroup", cores));
-  const auto offered = node::offered_cpus(0, usable);
-  if (offered > usable) {
-    findings.note(
-        "cores", cpus,
-        fmt::format("raise the limit (docker run --cpus): a node offers {0:g} all the "
-                    "same, because a task asks for one core unless it says otherwise, and "
-                    "what runs here takes longer for it. With --cpus {1:g} "
-                    "(InitOptions::cpus) a node offers {1:g}",
-                    offered, usable));
-  } else {
-    findings.ok("cores", cpus);
-  }
-  const auto memory = os::tightest_memory_cgroup();
-  if (!memory) {
-    findings.ok("memory limit", "none by a cgroup");
-  } else {
-    const auto value =
-        fmt::format("{} by {}, of which {} are taken", format_bytes(memory->limit_bytes),
-                    memory->directory, format_bytes(memory->used_bytes));
-    if (memory->used_bytes < memory->limit_bytes / 10 * 9) {
-      findings.ok("memory limit", value);
-    } else {
-      findings.note("memory limit", value,
-                    "the kernel kills processes that go beyond it: raise it, or end something");
-    }
-  }
-  const auto tasks = most_tasks();
-  if (tasks == "max" || std::atoll(tasks.c_str()) >= static_cast<long long>(kFewProcesses)) {
-    return findings.ok("processes by the cgroup", tasks == "max" ? "no limit" : tasks);
-  }
-  findings.note(
-      "processes by the cgroup", tasks,
-      "raise pids.max (docker run --pids-limit): each worker process has several threads");
+  check_cores(findings);
+  check_memory_limit(findings);
+  check_process_limit(findings);
 }
 
 }  // namespace troupe::cli

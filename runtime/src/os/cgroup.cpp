@@ -160,6 +160,14 @@ std::optional<std::uint64_t> cgroup_memory_limit() {
   return static_cast<std::uint64_t>(*limit);
 }
 
+std::optional<std::uint64_t> cgroup_process_limit() {
+  const auto pids_max = [](const fs::path& at) { return number_in(at / "pids.max"); };  // or "max"
+  auto limit = smallest_up_from("", pids_max);
+  if (!limit) limit = smallest_up_from("pids", pids_max);
+  if (!limit) return std::nullopt;
+  return static_cast<std::uint64_t>(*limit);
+}
+
 std::optional<MemoryCgroup> tightest_memory_cgroup() {
   const auto left = [](const MemoryCgroup& group) {
     return group.limit_bytes - std::min(group.limit_bytes, group.used_bytes);

@@ -9,6 +9,8 @@ namespace troupe::os {
 /// Limits that cgroups (version 1 or 2) set on this process; nullopt: none.
 std::optional<double> cgroup_cpu_limit();
 std::optional<std::uint64_t> cgroup_memory_limit();
+/// Of processes and threads together.
+std::optional<std::uint64_t> cgroup_process_limit();
 
 /// What a memory cgroup allows and what of it is taken; file cache is not, since it goes when
 /// memory is needed.

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "support/cluster.hpp"
-#include "support/cpu_quota.hpp"
+#include "support/limited_cgroup.hpp"
 
 using namespace troupe::test;
 using nlohmann::json;
@@ -18,17 +18,12 @@ std::size_t times_said(const std::string& output) {
   return times;
 }
 
-bool is_skipped(const CpuQuota& quota) {
-  if (!quota) WARN("skipped: no cgroup with a quota of processor time can be made here");
-  return !quota;
-}
-
 }  // namespace
 
 TEST_CASE("a program under a quota of half a CPU runs a task in its private cluster, which says so",
           "[cli][cpus]") {
-  const CpuQuota quota;
-  if (is_skipped(quota)) return;
+  const LimitedCgroup quota(half_a_cpu());
+  if (!quota.is_there()) return;
   const TemporaryFolder folder;
   const auto done = run(quota.within({TROUPE_TEST_DRIVER, "task"}),
                         {"XDG_STATE_HOME=" + folder.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="});
@@ -39,8 +34,8 @@ TEST_CASE("a program under a quota of half a CPU runs a task in its private clus
 
 TEST_CASE("a worker under a quota of half a CPU offers one and says so, or what it is told",
           "[cli][cluster][cpus]") {
-  const CpuQuota quota;
-  if (is_skipped(quota)) return;
+  const LimitedCgroup quota(half_a_cpu());
+  if (!quota.is_there()) return;
   TestCluster cluster(0);
   std::vector<Child> workers;
   const auto add = [&](std::vector<std::string> more) {
@@ -63,26 +58,4 @@ TEST_CASE("a worker under a quota of half a CPU offers one and says so, or what 
   CHECK(run({TROUPE_PROGRAM, "stop"}, cluster.environment()).exit_code == 0);
   for (auto& worker : workers) CHECK(worker.wait());
   CHECK(cluster.head().wait());
-}
-
-TEST_CASE("the doctor names a quota of less than one CPU, and what a node offers there",
-          "[cli][doctor][cpus]") {
-  const CpuQuota quota;
-  if (is_skipped(quota)) return;
-  const TemporaryFolder folder;
-  const auto done = run(quota.within({TROUPE_PROGRAM, "doctor", "--json"}),
-                        {"XDG_STATE_HOME=" + folder.path(), "TROUPE_TOKEN=", "TROUPE_ADDRESS="},
-                        kGuard, Streams::Apart);
-  INFO(done.output << done.errors);
-  bool is_named = false;
-  const auto report = json::parse(done.output);
-  for (const auto& finding : report.at("findings")) {
-    if (finding.at("what") != "cores") continue;
-    is_named = true;
-    CHECK(finding.at("level") == "note");
-    CHECK(finding.at("value") == "0.5 usable, the cgroup's limit is 0.5");
-    CHECK_THAT(finding.at("remedy").get<std::string>(),
-               Catch::Contains("a node offers 1 all the same") && Catch::Contains("--cpus 0.5"));
-  }
-  CHECK(is_named);
 }
