@@ -10,8 +10,8 @@
 // another --zero. The three best checkpoints and the last one stay. --gpus is of each rank. With
 // the data in examples/data it prints:
 //
-//   epochs 0 to 4, from the beginning
-//   epochs 5 to 9, from checkpoint_000004
+//   epochs 1 to 5, from the beginning
+//   epochs 6 to 10, from checkpoint_000004
 //   94 % of the held-out rows are read right
 #include <cmath>
 #include <cstdint>
@@ -98,12 +98,13 @@ void run_and_tell(const Config& config, const fs::path& storage, const train::Ru
   const auto epochs = run(config, storage, options);
   const auto last = train::latest_checkpoint(storage).filename().string();
   if (last.empty()) throw std::runtime_error("no checkpoint was written to " + storage.string());
+  // The name of a checkpoint counts epochs from 0, while people and the logs count them from 1.
   const auto end = std::stoi(last.substr(last.find('_') + 1)) + 1;
   if (epochs == 0) {
     std::cout << "all epochs were trained before\n";
     return;
   }
-  std::cout << "epochs " << end - static_cast<int>(epochs) << " to " << end - 1 << ", from "
+  std::cout << "epochs " << end - static_cast<int>(epochs) + 1 << " to " << end << ", from "
             << (from.empty() ? "the beginning" : from.filename().string()) << '\n';
 }
 

@@ -54,13 +54,13 @@ TEST_CASE(
   const auto storage = folder.path() + "/runs";
   CHECK(without_share(resumed_with(
             {"--storage", storage, "--ranks", "2", "--zero", "3", "--stop-after", "4"})) ==
-        "epochs 0 to 3, from the beginning\nsome % of the held-out rows are read right\n");
+        "epochs 1 to 4, from the beginning\nsome % of the held-out rows are read right\n");
   CHECK(without_share(resumed_with(
             {"--storage", storage, "--ranks", "1", "--zero", "0", "--stop-after", "3"})) ==
-        "epochs 4 to 6, from checkpoint_000003\nsome % of the held-out rows are read right\n");
+        "epochs 5 to 7, from checkpoint_000003\nsome % of the held-out rows are read right\n");
   const auto output = resumed_with({"--storage", storage, "--ranks", "2", "--zero", "1"});
   CHECK(without_share(output) ==
-        "epochs 7 to 9, from checkpoint_000006\nsome % of the held-out rows are read right\n");
+        "epochs 8 to 10, from checkpoint_000006\nsome % of the held-out rows are read right\n");
   CHECK(share_in(output) >= 85);
   CHECK(without_share(resumed_with({"--storage", storage})) ==
         "all epochs were trained before\nsome % of the held-out rows are read right\n");
