@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from checks import arrows, floors, headers, layout, links, promises, python_blocks, sizes, snippets, tidy, words
+from checks import arrows, batches, floors, headers, layout, links, promises, python_blocks, sizes, snippets, tidy, words
 from checks.clean import CleanResults, user_folder
 from checks.tree import git_tree
 
@@ -29,6 +29,7 @@ def main():
         "arrows": lambda: arrows.check(tree),
         "floors": lambda: floors.check(tree),
         "sizes": lambda: sizes.check(tree),
+        "batches": lambda: batches.check(tree),
         "words": lambda: words.check(tree),
         "promises": lambda: promises.check(tree),
         "snippets": lambda: snippets.check(tree),

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from checks import arrows, floors, headers, layout, links, promises, python_blocks, sizes, snippets, words
+from checks import arrows, batches, floors, headers, layout, links, promises, python_blocks, sizes, snippets, words
 from checks.tree import Tree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -226,6 +226,46 @@ class Sizes(LintTest):
     def test_literals_hide_nothing(self):
         text = "const char a = '{';\nconst char* b = R\"({{{)\";\nint c = 1'000'000;\n" + self.function(61)
         self.assert_problems(sizes.check(self.tree({"a.cpp": text})), "a.cpp:4")
+
+
+class Batches(LintTest):
+    def check(self, files, manifest="troupe_tests(a\n  NAME b\n  SOURCES\n    x_test.cpp\n    y_test.cpp)\n"):
+        return batches.check(self.tree({"tests/a/CMakeLists.txt": manifest} | {f"tests/a/{name}": text for name, text in files.items()}))
+
+    def test_what_two_sources_name_alike_is_found(self):
+        alike = {"function": "int f(int x = {}) { return x; }", "overload": "int f(double);", "constant": "constexpr int f = 1;",
+                 "type": "struct f {\n  int a;\n};", "alias": "using f = int;", "braces": "const std::map<int, int> f{{1, 2}};",
+                 "template": "template <class T>\nstd::vector<T> f(const T& g) {\n  return {g};\n}"}
+        for what, text in alike.items():
+            with self.subTest(what):
+                self.assert_problems(
+                    self.check({"x_test.cpp": "static void f(char) {}\n", "y_test.cpp": f"namespace {{\n{text}\n}}\n"}),
+                    "tests/a/y_test.cpp:2: f is also in tests/a/x_test.cpp, and test_b compiles both together")
+
+    def test_names_that_are_apart_are_allowed(self):
+        mine = "namespace {\nint f() { return 1; }\n}\n"
+        for text in ("namespace y_test {\n" + mine + "}\n", "namespace {\nint g() {\n  int f = 1;\n  return f;\n}\n}\n",
+                     "namespace {\nstruct A {\n  int f();\n};\nint A::f() { return 1; }\nstruct f;\n}\n",
+                     "// namespace { int f();\nTEST_CASE(\"int f() {\", \"[f]\") {}\n"):
+            self.assert_problems(self.check({"x_test.cpp": mine, "y_test.cpp": text}))
+        defaults = "namespace {{\nvoid {}(P first = {{}}, P second = {{}}) {{}}\n}}\n"
+        self.assert_problems(self.check({"x_test.cpp": defaults.format("f"), "y_test.cpp": defaults.format("g")}))
+
+    def test_a_name_of_a_header_that_only_another_source_includes_is_found(self):
+        header = {"h.hpp": "#pragma once\nnamespace t {\ninline int f() { return 1; }\n}\n",
+                  "x_test.cpp": "#include \"h.hpp\"\n"}
+        mine = "using namespace t;\nnamespace {\nint f(int x) { return x; }\n}\n"
+        self.assert_problems(self.check(header | {"y_test.cpp": mine}), "tests/a/y_test.cpp:3: f is also in tests/a/h.hpp")
+        self.assert_problems(self.check(header | {"y_test.cpp": "#include \"h.hpp\"\n" + mine}))
+        self.assert_problems(self.check(header | {"y_test.cpp": "namespace y_test {\n" + mine + "}\n"}))
+
+    def test_what_is_compiled_alone_or_in_another_target_is_allowed(self):
+        mine = "namespace {\nint f() { return 1; }\n}\n"
+        for manifest in ("troupe_tests(a ALONE SOURCES x_test.cpp y_test.cpp)\n",
+                         "troupe_tests(a SOURCES x_test.cpp)\ntroupe_tests(a NAME b SOURCES y_test.cpp)\n",
+                         "troupe_tests(a SOURCES x_test.cpp y_test.cpp)\n"
+                         "set_source_files_properties(y_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)\n"):
+            self.assert_problems(self.check({"x_test.cpp": mine, "y_test.cpp": mine}, manifest))
 
 
 class Words(LintTest):

@@ -9,7 +9,7 @@ const Need kSpecial{{{"cpu", 1}, {"special", 1}}, {}, false};
 const auto kPatience = Options{}.rejoin_patience;
 
 /// Two nodes, of which the second alone has what is special.
-struct Scene {
+struct RejoinScene {
   World world;
   NodeId plain = world.join("w1", {{"cpu", 4}});
   NodeId special = world.join("w2", {{"cpu", 1}, {"special", 1}});
@@ -24,7 +24,7 @@ struct Scene {
 TEST_CASE(
     "what only a node that left could hold waits for it, says so, and is served when it is back",
     "[scheduler][rejoin]") {
-  Scene scene;
+  RejoinScene scene;
   auto& world = scene.world;
   const auto running = *world.lease_of(world.ask_lease(scene.driver, kSpecial));
   const auto task = world.ask_lease(scene.driver, kSpecial);
@@ -49,7 +49,7 @@ TEST_CASE(
 
 TEST_CASE("after its patience it is refused, with what it waited for",
           "[scheduler][rejoin][refusal]") {
-  Scene scene;
+  RejoinScene scene;
   auto& world = scene.world;
   world.ask_actor(1_actor, scene.driver, kSpecial);
   const auto waiting = world.ask_lease(scene.driver, kSpecial);
@@ -75,7 +75,7 @@ TEST_CASE("after its patience it is refused, with what it waited for",
 
 TEST_CASE("what no node of the last while could hold is refused at once",
           "[scheduler][rejoin][refusal]") {
-  Scene scene;
+  RejoinScene scene;
   auto& world = scene.world;
   scene.lose_special();
   world.ask_lease(scene.driver, {{{"special", 2}}, {}, false});
@@ -126,7 +126,7 @@ TEST_CASE("when all nodes have left, what they could hold waits as long as when 
 
 TEST_CASE("a node that comes back with less is not waited for once more",
           "[scheduler][rejoin][refusal]") {
-  Scene scene;
+  RejoinScene scene;
   auto& world = scene.world;
   scene.lose_special();
   world.join("w2", {{"cpu", 1}});
@@ -152,7 +152,7 @@ TEST_CASE("a node is not waited for by its own label, which no other will carry"
 TEST_CASE(
     "the driver is told what it waits for, and no lease is recalled for what no node can hold",
     "[scheduler][rejoin][notice]") {
-  Scene scene;
+  RejoinScene scene;
   auto& world = scene.world;
   const auto other = world.start_job(2_job);
   REQUIRE(world.lease_of(world.ask_lease(other, cpus(4), 2_job)));

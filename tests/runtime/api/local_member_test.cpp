@@ -17,24 +17,24 @@ using troupe::test::kGuard;
 
 namespace {
 
-struct Context {
-  explicit Context(Member& m) : member(m) {}
+struct LocalContext {
+  explicit LocalContext(Member& m) : member(m) {}
   Member& member;
 };
 
-int count(Context& context, const int& most) {
+int count(LocalContext& context, const int& most) {
   const double first = context.member.seed() + context.member.gang().node();
   for (int i = 0; i < most; ++i)
     context.member.report({{"i", first + i}}, context.member.restore_from());
   return context.member.gang().size() * most;
 }
-void tell(Context& context, const int& most) {
+void tell(LocalContext& context, const int& most) {
   for (int i = 1; i <= most; ++i) context.member.progress({.done = i});
   std::thread([&] { context.member.progress({.done = 1000}); }).join();
   context.member.report({}, "");
   context.member.progress({.done = 2000});
 }
-void fail(Context&, const int&) { throw std::range_error("no"); }
+void fail(LocalContext&, const int&) { throw std::range_error("no"); }
 
 }  // namespace
 

@@ -18,23 +18,23 @@ using head::NodeProbe;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using ProbeClock = std::chrono::steady_clock;
 
 /// A probe of what listens on a port, all on one loop.
 struct ProbeScene {
   boost::asio::io_context loop{1};
-  std::vector<Clock::time_point> calls;  // that the port has taken
+  std::vector<ProbeClock::time_point> calls;  // that the port has taken
   std::vector<transport::Socket> held;
   int lives = 0, gone = 0;
   std::size_t calls_before_lives = 0;  // how many there were as `lives` was said
-  Clock::time_point lives_since;
+  ProbeClock::time_point lives_since;
   std::unique_ptr<transport::Listener> listener;
   std::shared_ptr<NodeProbe> probe;
 
   explicit ProbeScene(std::function<void(transport::Socket)> on_call)
       : listener(transport::Listener::tcp(
             loop, "127.0.0.1", 0, [this, on_call = std::move(on_call)](transport::Socket socket) {
-              calls.push_back(Clock::now());
+              calls.push_back(ProbeClock::now());
               on_call(std::move(socket));
             })) {}
 
@@ -48,21 +48,21 @@ struct ProbeScene {
                                  [this] {
                                    ++lives;
                                    calls_before_lives = calls.size();
-                                   lives_since = Clock::now();
+                                   lives_since = ProbeClock::now();
                                  },
                              .gone = [this] { ++gone; }});
     probe->start();
   }
   template <class Condition>
   bool run_until(Condition condition) {
-    const auto end = Clock::now() + troupe::test::kGuard;
-    while (!condition() && Clock::now() < end) loop.run_one_for(20ms);
+    const auto end = ProbeClock::now() + troupe::test::kGuard;
+    while (!condition() && ProbeClock::now() < end) loop.run_one_for(20ms);
     return condition();
   }
   bool is_called(std::size_t times) {
     return run_until([&] { return calls.size() >= times; });
   }
-  Clock::duration between(std::size_t call, std::size_t next) const {
+  ProbeClock::duration between(std::size_t call, std::size_t next) const {
     return calls.at(next - 1) - calls.at(call - 1);
   }
   /// What answered no longer listens: its process has ended.

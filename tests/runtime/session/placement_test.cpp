@@ -46,7 +46,7 @@ int answer() { return 42; }
 void nap() { std::this_thread::sleep_for(20ms); }
 
 /// Nothing waits, no gang is left, and the node has all that it has.
-bool all_is_free(const Cluster& cluster) {
+bool becomes_all_free(const Cluster& cluster) {
   return eventually([&] {
     const auto status = nlohmann::json::parse(cluster.status_json());
     for (const auto& node : status["nodes"]) {
@@ -111,7 +111,7 @@ TEST_CASE("a gang is asked for without waiting, and waited for together with oth
     gang.kill();
   }
   CHECK(get(second.get().all<&Numbered::get>()) == std::vector{4, 4});
-  CHECK(all_is_free(cluster));
+  CHECK(becomes_all_free(cluster));
 }
 
 TEST_CASE("who made a gang tells its ranks something while their actors are in a call",
@@ -173,7 +173,7 @@ TEST_CASE("a request that is cancelled leaves the queue, and who waits for it is
   { const auto forgotten = place<Numbered>({.size = 2}, 5); }
   all.kill();
   CHECK(get(kept.get().all<&Numbered::get>()) == std::vector{4, 4});
-  CHECK(all_is_free(cluster));
+  CHECK(becomes_all_free(cluster));
 }
 
 TEST_CASE("who waits for a gang is woken when another thread cancels the request",
@@ -189,7 +189,7 @@ TEST_CASE("who waits for a gang is woken when another thread cancels the request
     CHECK_THROWS_AS(pending.get(), Cancelled);
   }
   all.kill();
-  CHECK(all_is_free(cluster));
+  CHECK(becomes_all_free(cluster));
 }
 
 TEST_CASE("a gang that is cancelled while it is being placed holds nothing",
@@ -206,7 +206,7 @@ TEST_CASE("a gang that is cancelled while it is being placed holds nothing",
     if (i % 2 == 0) pending.cancel();
   }
   INFO(placed << " of " << kGangs << " were placed when they were cancelled");
-  CHECK(all_is_free(cluster));
+  CHECK(becomes_all_free(cluster));
   CHECK(get(gang<Numbered>({.size = 4, .timeout = kGuard}, 7).all<&Numbered::get>()) ==
         std::vector{7, 7, 7, 7});
 }

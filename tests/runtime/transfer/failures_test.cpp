@@ -57,7 +57,7 @@ std::string text(transport::Outgoing message) {
   return {bytes.begin(), bytes.end()};
 }
 
-std::string chunk(std::uint64_t offset, std::uint64_t bytes) {
+std::string announced_chunk(std::uint64_t offset, std::uint64_t bytes) {
   const std::vector<std::byte> value(bytes);
   const auto header = chunk_header(offset, value);
   return std::string(header.data(), header.size()) + std::string(bytes, '\0');
@@ -218,8 +218,8 @@ TEST_CASE("who sends garbage is told by name, and nothing is left of it", "[tran
   const auto circle = text(std::move(in_circles));
   const std::vector<std::pair<std::string, std::string>> cases{
       {"HTTP/1.1 400 Bad Request\r\n\r\n", "'HTTP' is the start of neither"},
-      {chunk(0, 100) + chunk(50, 100), "a chunk of 100 bytes at"},
-      {chunk(0, 5000), "a chunk of 5000 bytes at 0 is announced, where 4000 bytes"},
+      {announced_chunk(0, 100) + announced_chunk(50, 100), "a chunk of 100 bytes at"},
+      {announced_chunk(0, 5000), "a chunk of 5000 bytes at 0 is announced, where 4000 bytes"},
       {text(std::move(nonsense)), "a message that is no answer"},
       {std::string("TRP1\x08\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff", 16), "a malformed message"},
       {circle, "it was sent on"},

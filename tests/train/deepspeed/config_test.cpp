@@ -18,7 +18,7 @@ using Type = MixedPrecision::Type;
 
 namespace {
 
-std::string error_of(const std::string& json) {
+std::string refusal_of(const std::string& json) {
   try {
     deepspeed::parse(json, "ds.json");
   } catch (const std::invalid_argument& error) {
@@ -137,9 +137,9 @@ TEST_CASE("the precision is that of the block that is enabled", "[train][deepspe
                       "fp16": {"initial_scale_power": 4}})")
             .loss_scale.initial == 16);
   CHECK(precision(R"({"torch_autocast": {"enabled": true}})").type == Type::BFloat16);
-  CHECK(error_of(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})") ==
+  CHECK(refusal_of(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})") ==
         "ds.json: 'bf16' is enabled, and 'fp16' too: enable one");
-  CHECK_THAT(error_of(R"({"fp16": {"enabled": true, "min_loss_scale": -1}})"),
+  CHECK_THAT(refusal_of(R"({"fp16": {"enabled": true, "min_loss_scale": -1}})"),
              Contains("ds.json: 'fp16' has a loss scale that cannot be: "));
 }
 
@@ -182,71 +182,72 @@ TEST_CASE("two of three batch sizes give the third one", "[train][deepspeed]") {
 }
 
 TEST_CASE("what cannot be meant is refused with its key", "[train][deepspeed]") {
-  CHECK(error_of(R"({"train_bach_size": 8})") ==
+  CHECK(refusal_of(R"({"train_bach_size": 8})") ==
         "ds.json: 'train_bach_size' is no key of DeepSpeed 0.19 that Troupe knows; did you mean "
         "'train_batch_size'?");
-  CHECK_THAT(error_of(R"({"zero_optimization": {"stag": 1}})"),
+  CHECK_THAT(refusal_of(R"({"zero_optimization": {"stag": 1}})"),
              Contains("'zero_optimization.stag' is no key") && Contains("did you mean 'stage'?"));
-  CHECK_THAT(error_of(R"({"optimizer": {"type": "Adam", "params": {"learning_rate": 1}}})"),
+  CHECK_THAT(refusal_of(R"({"optimizer": {"type": "Adam", "params": {"learning_rate": 1}}})"),
              Contains("'optimizer.params.learning_rate' is no key"));
-  CHECK(error_of(R"({"train_batch_size": 8, "train_batch_size": 16})") ==
+  CHECK(refusal_of(R"({"train_batch_size": 8, "train_batch_size": 16})") ==
         "ds.json: the key 'train_batch_size' stands twice in one object; keep one");
-  CHECK_THAT(error_of("{\n  \"train_batch_size\": 8,\n}"),
+  CHECK_THAT(refusal_of("{\n  \"train_batch_size\": 8,\n}"),
              Contains("ds.json: this is no JSON: ") && Contains("line 3"));
-  CHECK_THAT(error_of(""), Contains("ds.json: this is no JSON: "));
-  CHECK_THAT(error_of(R"({"gradient_clipping": 1e999})"), Contains("ds.json: this is no JSON: "));
-  CHECK_THAT(error_of(std::string("{}\0x", 4)), Contains("it has a NUL byte"));
-  CHECK_THAT(error_of("{\"" + std::string(3'000'000, 'x') + "\": 1}"), Contains("is no key"));
-  CHECK_THAT(error_of(R"({"optimizer": {"tpye": "Adam"}})"), Contains("did you mean 'type'?"));
-  CHECK(error_of("[1]") == "ds.json: expected an object, {...}");
-  CHECK(error_of(R"({"train_batch_size": 0})") ==
+  CHECK_THAT(refusal_of(""), Contains("ds.json: this is no JSON: "));
+  CHECK_THAT(refusal_of(R"({"gradient_clipping": 1e999})"), Contains("ds.json: this is no JSON: "));
+  CHECK_THAT(refusal_of(std::string("{}\0x", 4)), Contains("it has a NUL byte"));
+  CHECK_THAT(refusal_of("{\"" + std::string(3'000'000, 'x') + "\": 1}"), Contains("is no key"));
+  CHECK_THAT(refusal_of(R"({"optimizer": {"tpye": "Adam"}})"), Contains("did you mean 'type'?"));
+  CHECK(refusal_of("[1]") == "ds.json: expected an object, {...}");
+  CHECK(refusal_of(R"({"train_batch_size": 0})") ==
         "ds.json: 'train_batch_size' is 0: expected 1 or more");
-  CHECK(error_of(R"({"train_batch_size": 2.5})") ==
+  CHECK(refusal_of(R"({"train_batch_size": 2.5})") ==
         "ds.json: 'train_batch_size' is 2.5: expected an integer of at most 2^53");
-  CHECK(error_of(R"({"train_batch_size": "32"})") ==
+  CHECK(refusal_of(R"({"train_batch_size": "32"})") ==
         "ds.json: 'train_batch_size' is \"32\": expected a number");
   CHECK_THAT(
-      error_of(R"({"train_batch_size": "auto"})"),
+      refusal_of(R"({"train_batch_size": "auto"})"),
       Contains("'train_batch_size' is \"auto\", which the Trainer of Hugging Face replaces"));
-  CHECK(error_of(R"({"zero_optimization": {"stage": 4}})") ==
+  CHECK(refusal_of(R"({"zero_optimization": {"stage": 4}})") ==
         "ds.json: 'zero_optimization.stage' is 4: expected 0 to 3");
-  CHECK(error_of(R"({"zero_optimization": true})") ==
+  CHECK(refusal_of(R"({"zero_optimization": true})") ==
         "ds.json: 'zero_optimization' is true: expected an object, {...}");
-  CHECK(error_of(R"({"gradient_clipping": -1})") ==
+  CHECK(refusal_of(R"({"gradient_clipping": -1})") ==
         "ds.json: 'gradient_clipping' is -1: expected 0 or more");
-  CHECK(error_of(R"({"fp16": {"enabled": 1}})") ==
+  CHECK(refusal_of(R"({"fp16": {"enabled": 1}})") ==
         "ds.json: 'fp16.enabled' is 1: expected true or false");
 }
 
 TEST_CASE("optimizers and schedules that cannot be are refused with their key",
           "[train][deepspeed]") {
-  CHECK(error_of(R"({"optimizer": {}})") == "ds.json: 'optimizer.type' has to be given");
-  CHECK(error_of(R"({"optimizer": {"type": "Lamb"}})") ==
+  CHECK(refusal_of(R"({"optimizer": {}})") == "ds.json: 'optimizer.type' has to be given");
+  CHECK(refusal_of(R"({"optimizer": {"type": "Lamb"}})") ==
         "ds.json: 'optimizer.type' is \"Lamb\": expected one of Adam, AdamW, SGD");
-  CHECK(error_of(R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9]}}})") ==
+  CHECK(refusal_of(R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9]}}})") ==
         "ds.json: 'optimizer.params.betas' has to be two numbers, each 0 or more and less than 1");
-  CHECK_THAT(error_of(R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 1}}})"),
+  CHECK_THAT(refusal_of(R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 1}}})"),
              Contains("write gradient_clipping"));
-  CHECK_THAT(error_of(R"({"optimizer": {"type": "SGD", "params": {"nesterov": true}}})"),
+  CHECK_THAT(refusal_of(R"({"optimizer": {"type": "SGD", "params": {"nesterov": true}}})"),
              Contains("it needs a momentum above 0"));
-  CHECK(error_of(R"({"scheduler": {"type": "WarmupLr"}})") ==
+  CHECK(refusal_of(R"({"scheduler": {"type": "WarmupLr"}})") ==
         "ds.json: 'scheduler.type' is \"WarmupLr\": expected one of WarmupLR, WarmupDecayLR, "
         "WarmupCosineLR, OneCycle, LRRangeTest; did you mean 'WarmupLR'?");
-  CHECK(error_of(R"({"scheduler": {"type": "WarmupDecayLR"}})") ==
+  CHECK(refusal_of(R"({"scheduler": {"type": "WarmupDecayLR"}})") ==
         "ds.json: 'scheduler.params' cannot be: total_num_steps is 0: expected 1 or more");
-  CHECK(error_of(R"({"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1}}})") ==
+  CHECK(refusal_of(R"({"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1}}})") ==
         "ds.json: 'scheduler.params.cycle_max_lr' has to be given");
   CHECK_THAT(
-      error_of(R"({"scheduler": {"type": "WarmupLR", "params": {"last_batch_iteration": 4}}})"),
+      refusal_of(R"({"scheduler": {"type": "WarmupLR", "params": {"last_batch_iteration": 4}}})"),
       Contains("has to be -1"));
-  CHECK(error_of(R"({"fp16": {"enabled": true, "initial_scale_power": 127}})") ==
+  CHECK(refusal_of(R"({"fp16": {"enabled": true, "initial_scale_power": 127}})") ==
         "ds.json: 'fp16.initial_scale_power' is 127: expected 0 to 126");
-  CHECK(error_of(R"({"train_batch_size": 1e300})") ==
+  CHECK(refusal_of(R"({"train_batch_size": 1e300})") ==
         "ds.json: 'train_batch_size' is 1e+300: expected an integer of at most 2^53");
-  CHECK_THAT(error_of(R"({"bf16": {"enabled": true, "check_grad_overflow": true}})"),
+  CHECK_THAT(refusal_of(R"({"bf16": {"enabled": true, "check_grad_overflow": true}})"),
              Contains("it leaves no step in bfloat16 out"));
-  CHECK_THAT(error_of(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cubic"}}})"),
-             Contains("is \"cubic\": expected \"log\" or \"linear\""));
+  CHECK_THAT(
+      refusal_of(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cubic"}}})"),
+      Contains("is \"cubic\": expected \"log\" or \"linear\""));
 }
 
 TEST_CASE("a feature of DeepSpeed that Troupe lacks is refused only where it is enabled",
@@ -275,9 +276,9 @@ TEST_CASE("a feature of DeepSpeed that Troupe lacks is refused only where it is 
        R"("optimizer": {"type": "Adam", "params": {"bias_correction": false}})",
        R"("tensor_parallel": {"autotp_size": 2})"}) {
     INFO(on);
-    CHECK_THAT(error_of("{" + on + "}"), Contains("ds.json: '"));
+    CHECK_THAT(refusal_of("{" + on + "}"), Contains("ds.json: '"));
   }
-  CHECK(error_of(R"({"zero_optimization": {"zero_quantized_weights": true}})") ==
+  CHECK(refusal_of(R"({"zero_optimization": {"zero_quantized_weights": true}})") ==
         "ds.json: 'zero_optimization.zero_quantized_weights' is true, and Troupe does "
         "not have this: leave it away, or switch it off");
   for (
@@ -299,7 +300,7 @@ TEST_CASE("a feature of DeepSpeed that Troupe lacks is refused only where it is 
        R"("gradient_predivide_factor": 2, "prescale_gradients": true)", R"("sparse_attention": {})",
        R"("optimizer": {"type": "AdamW", "params": {"amsgrad": false, "fused": true}})"}) {
     INFO(off);
-    CHECK(error_of("{" + off + "}") == "accepted");
+    CHECK(refusal_of("{" + off + "}") == "accepted");
   }
 }
 
@@ -315,7 +316,7 @@ TEST_CASE("a configuration offloads to main memory", "[train][deepspeed]") {
   CHECK((older.offload_optimizer && !older.offload_parameters));
   CHECK(!zero_of(R"({"stage": 2, "offload_optimizer": {"device": "none"}})").offload_optimizer);
   const auto error_with = [](const std::string& zero) {
-    return error_of("{\"zero_optimization\": " + zero + "}");
+    return refusal_of("{\"zero_optimization\": " + zero + "}");
   };
   CHECK(
       error_with(R"({"offload_optimizer": {"device": "cpu"}})") ==

@@ -47,7 +47,7 @@ struct TwoWeights : torch::nn::Module {
   torch::Tensor b;
 };
 
-void backward(const torch::Tensor& weight, double x) { (weight * x).sum().backward(); }
+void weighted_backward(const torch::Tensor& weight, double x) { (weight * x).sum().backward(); }
 
 void expect_gradient(const torch::Tensor& weight, double value, const std::string& of) {
   expect(weight.grad().defined(), of + " has a gradient");
@@ -91,20 +91,20 @@ TEST_CASE("of guards inside of each other the last one that ends counts", "[trai
           auto outer = std::make_unique<Context::NoSync>(rank.ctx);
           {
             const auto inner = rank.ctx.no_sync();
-            backward(rank.model->a, rank.own);
+            weighted_backward(rank.model->a, rank.own);
           }
-          backward(rank.model->a, rank.own);
+          weighted_backward(rank.model->a, rank.own);
           expect_gradient(rank.model->a, 2 * rank.own, "a under the outer guard");
           auto second = std::make_unique<Context::NoSync>(rank.ctx);
           outer.reset();
-          backward(rank.model->a, rank.own);
+          weighted_backward(rank.model->a, rank.own);
           expect_gradient(rank.model->a, 3 * rank.own, "a under the second guard");
           // A model that is prepared under a guard is under it.
           auto late = rank.ctx.prepare(std::make_shared<TwoWeights>());
-          backward(late->b, rank.own);
+          weighted_backward(late->b, rank.own);
           expect_gradient(late->b, rank.own, "b of the late model");
           second.reset();
-          backward(rank.model->a, rank.own);
+          weighted_backward(rank.model->a, rank.own);
           expect_gradient(rank.model->a, 6, "a after all guards");
           expect_gradient(late->b, 1.5, "b of the late model after all guards");
         })) == "");
@@ -119,9 +119,9 @@ TEST_CASE("what came under no_sync is averaged by a backward that does not come 
             rank.model->zero_grad(round == 1);
             {
               const auto guard = rank.ctx.no_sync();
-              backward(rank.model->a, rank.own);
+              weighted_backward(rank.model->a, rank.own);
             }
-            backward(rank.model->b, rank.own);
+            weighted_backward(rank.model->b, rank.own);
             const auto when = fmt::format(" in round {}", round);
             expect_gradient(rank.model->a, 1.5, "a" + when);
             expect_gradient(rank.model->b, 1.5, "b" + when);
@@ -135,9 +135,9 @@ TEST_CASE("what came under no_sync on some ranks only is averaged, where that is
           Rank rank(gang, true);
           {
             const auto guard = rank.ctx.no_sync();
-            if (rank.ctx.rank() == 1) backward(rank.model->a, rank.own);
+            if (rank.ctx.rank() == 1) weighted_backward(rank.model->a, rank.own);
           }
-          backward(rank.model->b, rank.own);
+          weighted_backward(rank.model->b, rank.own);
           expect_gradient(rank.model->a, 1, "a");
           expect_gradient(rank.model->b, 1.5, "b");
         })) == "");
@@ -148,10 +148,10 @@ TEST_CASE("a gradient that was dropped after no_sync is not averaged", "[train][
           Rank rank(gang, true);
           {
             const auto guard = rank.ctx.no_sync();
-            backward(rank.model->a, rank.own);
+            weighted_backward(rank.model->a, rank.own);
           }
           rank.model->zero_grad(true);
-          backward(rank.model->b, rank.own);
+          weighted_backward(rank.model->b, rank.own);
           expect(!rank.model->a.grad().defined(), "a has no gradient");
         })) == "");
 }
@@ -167,9 +167,9 @@ TEST_CASE("a model that was used under no_sync alone is averaged with the next o
             other->zero_grad(round == 0);
             {
               const auto guard = rank.ctx.no_sync();
-              backward(other->a + other->b, rank.own);
+              weighted_backward(other->a + other->b, rank.own);
             }
-            backward(rank.model->a + rank.model->b, rank.own);
+            weighted_backward(rank.model->a + rank.model->b, rank.own);
             expect_gradient(other->a, 1.5, "a of the other model");
             expect_gradient(rank.model->b, 1.5, "b");
           }
@@ -196,10 +196,10 @@ TEST_CASE("an undefined gradient counts as zero, and every rank gets the average
 TEST_CASE("a gradient that no rank used stays exactly what it was", "[train][accumulation]") {
   CHECK(failures(ForkedGang::on_one_node(3).run([](GangContext& gang) {
           Rank rank(gang, true);
-          backward(rank.model->a, 0.1 * rank.own);
+          weighted_backward(rank.model->a, 0.1 * rank.own);
           const auto before = rank.model->a.grad().clone();
           rank.model->b.mutable_grad() = torch::Tensor();
-          for (int step = 0; step < 5; ++step) backward(rank.model->b, rank.own);
+          for (int step = 0; step < 5; ++step) weighted_backward(rank.model->b, rank.own);
           expect(torch::equal(rank.model->a.grad(), before), "a's gradient is left alone");
         })) == "");
 }
@@ -210,9 +210,9 @@ TEST_CASE("a gradient that no rank used stays each rank's own, in whichever tens
           Rank rank(gang, true);
           auto& gradient = rank.model->a.mutable_grad();
           for (const auto& other : {another_object, in_other_memory}) {
-            backward(rank.model->a, rank.own);
+            weighted_backward(rank.model->a, rank.own);
             gradient = other(gradient).mul_(rank.own);
-            backward(rank.model->b, rank.own);
+            weighted_backward(rank.model->b, rank.own);
             expect_gradient(rank.model->a, 1.5 * rank.own, "a, which no rank used,");
             gradient = torch::Tensor();
           }
@@ -225,10 +225,10 @@ TEST_CASE("a gradient that a rank did not use counts for the ranks that did, whe
           Rank rank(gang, true);
           auto& gradient = rank.model->a.mutable_grad();
           for (const auto& other : {another_object, with_negative_bit, in_other_memory}) {
-            backward(rank.model->a, rank.own);
+            weighted_backward(rank.model->a, rank.own);
             gradient = other(gradient).mul_(rank.own);
             const bool is_negative = gradient.is_neg();
-            backward(rank.ctx.rank() == 0 ? rank.model->a : rank.model->b, 1);
+            weighted_backward(rank.ctx.rank() == 0 ? rank.model->a : rank.model->b, 1);
             expect_gradient(rank.model->a, (is_negative ? -2.25 : 2.25) + 0.5,
                             "a, used on rank 0,");
             gradient = torch::Tensor();

@@ -24,18 +24,15 @@ using namespace troupe::testing;
 
 namespace {
 
-const std::vector<std::int64_t> kChangedWidths{4, 8, 2};
-
 torch::Tensor changed_loss(Net& net, int rank) {
   const auto type = net->layers[0]->weight.scalar_type();
-  return net
-      ->forward(rows(6, kChangedWidths.front(), 3 + static_cast<std::uint64_t>(rank)).to(type))
+  return net->forward(rows(6, kNarrowWidths.front(), 3 + static_cast<std::uint64_t>(rank)).to(type))
       .square()
       .mean();
 }
 
 /// What a backward throws; "": nothing.
-std::string error_of(const torch::Tensor& loss) {
+std::string backward_error(const torch::Tensor& loss) {
   try {
     loss.backward();
     return "";
@@ -45,7 +42,7 @@ std::string error_of(const torch::Tensor& loss) {
 }
 
 void expect_error(const torch::Tensor& loss, const std::string& text) {
-  const auto error = error_of(loss);
+  const auto error = backward_error(loss);
   expect(error.find(text) != std::string::npos, "backward says: " + text + "; it says: " + error);
 }
 
@@ -61,7 +58,7 @@ void replace_layer(Net& net, std::size_t layer) {
 void expect_averaged(Context& ctx, Net& net) {
   net->zero_grad();
   changed_loss(net, ctx.rank()).backward();
-  Net reference(kChangedWidths);
+  Net reference(kNarrowWidths);
   const auto parameters = net->parameters(), own = reference->parameters();
   {
     const torch::NoGradGuard no_grad;
@@ -81,8 +78,8 @@ void expect_names_after(const ContextOptions& options, const std::function<void(
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, options);
-          auto net = ctx.prepare(Net(kChangedWidths));
-          expect(error_of(changed_loss(net, ctx.rank())).empty(),
+          auto net = ctx.prepare(Net(kNarrowWidths));
+          expect(backward_error(changed_loss(net, ctx.rank())).empty(),
                  "a backward of the model as it was");
           net->zero_grad();
           change(net);
@@ -104,7 +101,7 @@ TEST_CASE("a parameter that is trained and was frozen is named, and averaged onc
   CHECK(failures(ForkedGang::on_one_node(2).run([all_frozen](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          Net net(kChangedWidths);
+          Net net(kNarrowWidths);
           auto freeze = [&](bool frozen) {
             net->layers[0]->weight.set_requires_grad(!frozen);
             if (all_frozen) {
@@ -125,7 +122,7 @@ TEST_CASE("a parameter that is trained and was frozen is named, and averaged onc
           freeze(true);
           ctx.prepare(net);
           if (!all_frozen)
-            expect(error_of(changed_loss(net, ctx.rank())).empty(), "the head is trained");
+            expect(backward_error(changed_loss(net, ctx.rank())).empty(), "the head is trained");
         })) == "");
 }
 
@@ -135,7 +132,7 @@ TEST_CASE(
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kChangedWidths));
+          auto net = ctx.prepare(Net(kNarrowWidths));
           expect_averaged(ctx, net);
           net->to(torch::kFloat32);
           net->zero_grad();
@@ -159,10 +156,10 @@ TEST_CASE("what a model became since it was prepared is named at each stage of Z
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, {.zero = {.stage = stage}});
-          Net net(kChangedWidths);
+          Net net(kNarrowWidths);
           if (!is_retyped) net->layers[0]->weight.set_requires_grad(false);
           ctx.prepare(net);
-          expect(error_of(changed_loss(net, ctx.rank())).empty(),
+          expect(backward_error(changed_loss(net, ctx.rank())).empty(),
                  "a backward of the model as it was");
           net->zero_grad();
           if (is_retyped)
@@ -191,18 +188,18 @@ TEST_CASE("a layer that was registered after its model was prepared is named",
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, {.zero = {.stage = stage}});
-          auto net = ctx.prepare(Net(kChangedWidths));
-          torch::nn::Linear head(kChangedWidths.back(), 1);
+          auto net = ctx.prepare(Net(kNarrowWidths));
+          torch::nn::Linear head(kNarrowWidths.back(), 1);
           head->to(torch::kFloat64);
           net->register_module("head", head);
           const auto loss = [&] {
-            return head->forward(net->forward(rows(6, kChangedWidths.front(), 3))).square().mean();
+            return head->forward(net->forward(rows(6, kNarrowWidths.front(), 3))).square().mean();
           };
           expect_error(loss(), "parameter head.weight is another tensor than its model had");
           net->zero_grad();
           // Not where its gradient is averaged: as that of a model of its own.
           ctx.prepare(head);
-          const auto error = error_of(loss());
+          const auto error = backward_error(loss());
           expect(error.empty(), "the head is a model of its own: " + error);
         })) == "");
 }
@@ -212,8 +209,8 @@ TEST_CASE("a copy that was registered beside the trained layers is to be frozen,
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kChangedWidths));
-          Net average(kChangedWidths);
+          auto net = ctx.prepare(Net(kNarrowWidths));
+          Net average(kNarrowWidths);
           net->register_module("average", average.ptr());
           expect_error(changed_loss(net, ctx.rank()),
                        "parameter average.layer0.weight is another tensor than its model had when "
@@ -222,7 +219,7 @@ TEST_CASE("a copy that was registered beside the trained layers is to be frozen,
                        "parameter (requires_grad_(false)) if it is to stay as it is");
           net->zero_grad();
           for (auto& parameter : average->parameters()) parameter.requires_grad_(false);
-          const auto error = error_of(changed_loss(net, ctx.rank()));
+          const auto error = backward_error(changed_loss(net, ctx.rank()));
           expect(error.empty(), "the frozen copy goes by: " + error);
         })) == "");
 }
@@ -233,7 +230,7 @@ TEST_CASE("where one rank has replaced a layer, all are told which", "[train][ch
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member, {.zero = {.stage = stage}});
-          auto net = ctx.prepare(Net(kChangedWidths));
+          auto net = ctx.prepare(Net(kNarrowWidths));
           if (ctx.rank() == 1) replace_layer(net, 0);
           expect_error(changed_loss(net, ctx.rank()),
                        "parameter layer0.weight is another tensor than");
@@ -245,7 +242,7 @@ TEST_CASE("a parameter whose layer was assigned another tensor is named as witho
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kChangedWidths));
+          auto net = ctx.prepare(Net(kNarrowWidths));
           auto& weight = net->layers[0]->weight;
           weight = weight.detach().clone().requires_grad_(true);
           expect_error(changed_loss(net, ctx.rank()),
@@ -257,7 +254,7 @@ TEST_CASE("parameters whose storage was replaced are averaged", "[train][changed
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kChangedWidths));
+          auto net = ctx.prepare(Net(kNarrowWidths));
           for (auto& parameter : net->parameters())
             parameter.set_data(torch::full_like(parameter, 0.25));
           expect_averaged(ctx, net);
@@ -271,8 +268,8 @@ TEST_CASE("a model that is prepared again keeps its place in checkpoints and loa
   CHECK(failures(ForkedGang::on_one_node(1).run([&](GangContext& gang) {
           TestMember member(gang, folder.path().string());
           Context ctx(member);
-          auto net = ctx.prepare(Net(kChangedWidths));
-          auto other = ctx.prepare(Net(kChangedWidths, 2));
+          auto net = ctx.prepare(Net(kNarrowWidths));
+          auto other = ctx.prepare(Net(kNarrowWidths, 2));
           ctx.prepare(net);
           const auto written = ctx.checkpoint(net, other);
           std::filesystem::rename(written.directory, path());
@@ -280,14 +277,14 @@ TEST_CASE("a model that is prepared again keeps its place in checkpoints and loa
   CHECK(failures(ForkedGang::on_one_node(2).run([&](GangContext& gang) {
           TestMember member(gang, "", path());
           Context ctx(member);
-          auto net = ctx.prepare(Net(kChangedWidths, 7));
+          auto net = ctx.prepare(Net(kNarrowWidths, 7));
           {
             const torch::NoGradGuard no_grad;
             for (auto& parameter : net->parameters()) parameter.fill_(0.5);
           }
           ctx.prepare(net);
-          auto other = ctx.prepare(Net(kChangedWidths, 7));
-          const Net written(kChangedWidths, 2);
+          auto other = ctx.prepare(Net(kNarrowWidths, 7));
+          const Net written(kNarrowWidths, 2);
           expect(net->parameters()[0].min().item<double>() == 0.5, "nothing was loaded again");
           expect(torch::equal(other->parameters()[0], written->parameters()[0]), "the second file");
         })) == "");
@@ -304,7 +301,7 @@ TEST_CASE("a model that cannot be averaged is refused, and the context can go on
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kChangedWidths));
+          auto net = ctx.prepare(Net(kNarrowWidths));
           const auto odd = std::make_shared<Odd>(torch::kComplexFloat);
           expect_in(thrown_by<std::exception>([&] { ctx.prepare(odd); }), "ComplexFloat");
           expect_averaged(ctx, net);
@@ -315,8 +312,8 @@ TEST_CASE("a model is not prepared inside of a backward", "[train][changed_model
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kChangedWidths));
-          Net other(kChangedWidths);
+          auto net = ctx.prepare(Net(kNarrowWidths));
+          Net other(kNarrowWidths);
           std::string error;
           const auto hook = net->layers[0]->weight.register_hook([&](const at::Tensor&) {
             try {
@@ -339,7 +336,7 @@ TEST_CASE("a model whose second prepare is refused is not trained without averag
   CHECK(failures(ForkedGang::on_one_node(2).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          Net net(kChangedWidths);
+          Net net(kNarrowWidths);
           net->layers[0]->weight.set_requires_grad(false);
           ctx.prepare(net);
           net->layers[0]->weight.set_requires_grad(gang.rank() == 1);

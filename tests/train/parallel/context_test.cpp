@@ -23,8 +23,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::int64_t> kContextWidths{4, 8, 2};
-
 torch::optim::Adam context_adam(Net& net) {
   return torch::optim::Adam(net->parameters(), torch::optim::AdamOptions(0.05));
 }
@@ -41,7 +39,7 @@ void context_step(Context& ctx, Net& net, torch::optim::Adam& optim, int epoch) 
 /// Trains to `epochs`, with a checkpoint after each. -> the last layer's bias and the epochs that
 /// were seen.
 std::vector<double> run_epochs(Context& ctx, int epochs, std::vector<int>& seen) {
-  auto net = ctx.prepare(Net(kContextWidths, 3 + static_cast<std::uint64_t>(ctx.rank())));
+  auto net = ctx.prepare(Net(kNarrowWidths, 3 + static_cast<std::uint64_t>(ctx.rank())));
   auto optim = ctx.prepare(context_adam(net));
   for (int epoch : ctx.epochs(epochs)) {
     seen.push_back(epoch);
@@ -125,7 +123,7 @@ TEST_CASE("without storage a checkpoint is empty and costs nothing",
   CHECK(failures(ForkedGang::on_one_node(1).run([](GangContext& gang) {
           TestMember member(gang);
           Context ctx(member);
-          auto net = ctx.prepare(Net(kContextWidths));
+          auto net = ctx.prepare(Net(kNarrowWidths));
           expect(ctx.checkpoint(net).directory.empty(), "no checkpoint");
         })) == "");
 }
@@ -160,10 +158,10 @@ TEST_CASE("an optimizer that a checkpoint does not have is told with what it has
         .front()
         .message;
   };
-  REQUIRE(run({}, [](Context& ctx) { ctx.checkpoint(ctx.prepare(Net(kContextWidths))); }) == "");
+  REQUIRE(run({}, [](Context& ctx) { ctx.checkpoint(ctx.prepare(Net(kNarrowWidths))); }) == "");
   CHECK_THAT(run(latest_checkpoint(scratch.path()),
                  [](Context& ctx) {
-                   auto net = ctx.prepare(Net(kContextWidths));
+                   auto net = ctx.prepare(Net(kNarrowWidths));
                    ctx.prepare(context_adam(net));
                  }),
              Catch::Contains("optimizer 0 is prepared, and the checkpoint") &&
@@ -178,7 +176,7 @@ TEST_CASE("a checkpoint without a rank that has returned names the call and what
     {
       TestMember member(gang, scratch.path());
       Context ctx(member);
-      auto net = ctx.prepare(Net(kContextWidths));
+      auto net = ctx.prepare(Net(kNarrowWidths));
       if (ctx.rank() == 0) ctx.checkpoint(net);
     }
     if (gang.rank() == 1) await_leaving(gang);

@@ -26,7 +26,7 @@ namespace {
 
 using Random = std::minstd_rand;
 constexpr std::int64_t kWidth = 5;
-constexpr double kTolerance = 1e-9;  // of float64, after sums in another order
+constexpr double kRandomTolerance = 1e-9;  // of float64, after sums in another order
 
 /// Passes its input on, and gives an undefined gradient.
 struct Closed : torch::autograd::Function<Closed> {
@@ -64,7 +64,7 @@ Batch random_batch(Random& random, int layers, bool all) {
   return batch;
 }
 
-torch::Tensor loss_of(Net& net, const Batch& batch) {
+torch::Tensor batch_loss(Net& net, const Batch& batch) {
   auto x = rows(3, kWidth, batch.seed);
   for (std::size_t i = 0; i < batch.layers.size(); ++i) {
     const auto& layer = net->layers[static_cast<std::size_t>(batch.layers[i])];
@@ -86,16 +86,16 @@ void drop(Net& net, Drop how) {
 void accumulate_alone(Net& net, const std::vector<std::vector<Batch>>& of_ranks) {
   for (const auto& batches : of_ranks) {
     for (const auto& batch : batches)
-      (loss_of(net, batch) / static_cast<double>(of_ranks.size())).backward();
+      (batch_loss(net, batch) / static_cast<double>(of_ranks.size())).backward();
   }
 }
 
-struct Training {
+struct RandomTraining {
   int layers;
   double momentum;
 };
 
-Training random_training(Random& random) {
+RandomTraining random_training(Random& random) {
   return {.layers = 1 + below(random, 5), .momentum = below(random, 2) * 0.9};
 }
 
@@ -108,7 +108,7 @@ ContextOptions random_options(Random& random) {
   return options;
 }
 
-std::vector<std::vector<Batch>> random_step(Random& random, const Training& training,
+std::vector<std::vector<Batch>> random_step(Random& random, const RandomTraining& training,
                                             Context& ctx) {
   const bool find_unused = ctx.options().data_parallel.find_unused_parameters;
   std::vector<std::vector<Batch>> of_ranks;
@@ -132,7 +132,7 @@ void expect_equal(Context& ctx, Net& net, Net& reference, const std::string& whe
                                  DataType::Float64, 0);
     expect(torch::equal(of_root, weight), [&] { return item.key() + " is rank 0's " + when; });
     const auto alone = reference->named_parameters()[item.key()];
-    expect(torch::allclose(weight, alone, kTolerance, kTolerance),
+    expect(torch::allclose(weight, alone, kRandomTolerance, kRandomTolerance),
            [&] { return item.key() + " is that of one process " + when; });
   }
 }
@@ -159,9 +159,9 @@ void train_at_random(Context& ctx, std::uint64_t seed) {
     const auto& own = of_ranks[static_cast<std::size_t>(ctx.rank())];
     {
       const auto guard = ctx.no_sync();
-      for (std::size_t i = 0; i + 1 < own.size(); ++i) loss_of(net, own[i]).backward();
+      for (std::size_t i = 0; i + 1 < own.size(); ++i) batch_loss(net, own[i]).backward();
     }
-    loss_of(net, own.back()).backward();
+    batch_loss(net, own.back()).backward();
     accumulate_alone(reference, of_ranks);
     optimizer.step();
     alone.step();

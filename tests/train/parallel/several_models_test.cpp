@@ -61,7 +61,7 @@ torch::Tensor noise(int rank, std::uint64_t step) {
 }
 
 /// Of the rows that a rank has in this step.
-torch::Tensor loss_of(Adversaries& pair, int rank, std::uint64_t step, Through through) {
+torch::Tensor adversary_loss(Adversaries& pair, int rank, std::uint64_t step, Through through) {
   if (through == Through::Generator)
     return pair.generator->forward(noise(rank, step)).pow(2).mean();
   auto judged = torch::softplus(-pair.discriminator->forward(real(rank, step))).mean();
@@ -117,9 +117,10 @@ Adversaries prepared(Context& ctx, std::int64_t hidden) {
 void check_step(Context& ctx, Adversaries& pair, Adversaries& reference, std::uint64_t step,
                 Through through, double tolerance = 0) {
   pair.zero_grad();
-  loss_of(pair, ctx.rank(), step, through).backward();
-  const auto wanted = averages(reference, ctx.world_size(),
-                               [&](int rank) { return loss_of(reference, rank, step, through); });
+  adversary_loss(pair, ctx.rank(), step, through).backward();
+  const auto wanted = averages(reference, ctx.world_size(), [&](int rank) {
+    return adversary_loss(reference, rank, step, through);
+  });
   expect_gradients(pair, wanted, fmt::format("in step {}", step), tolerance);
 }
 
@@ -185,8 +186,8 @@ TEST_CASE("ranks whose models are ready in different orders average alike",
             std::vector<torch::Tensor> losses(2);
             for (int turn = 0; turn < 2; ++turn) {
               const bool first = (turn + rank + static_cast<int>(step)) % 2 == 0;
-              losses[first ? 0 : 1] =
-                  loss_of(of, rank, step, first ? Through::Generator : Through::Discriminator);
+              losses[first ? 0 : 1] = adversary_loss(
+                  of, rank, step, first ? Through::Generator : Through::Discriminator);
             }
             return losses[0] + losses[1];
           };
@@ -259,21 +260,22 @@ TEST_CASE(
 TEST_CASE(
     "a model that takes part on some ranks only is named on all, and the next backward averages",
     "[train][data_parallel][failure]") {
-  CHECK(failures(ForkedGang::on_one_node(3).run([](GangContext& gang) {
-          TestMember member(gang);
-          Context ctx(member, with_buckets(1000, 4000));
-          auto pair = prepared(ctx, 40);
-          Adversaries reference(40);
-          const auto text = thrown_by([&] {
-            loss_of(pair, ctx.rank(), 0, ctx.rank() == 1 ? Through::Generator : Through::Both)
-                .backward();
-          });
-          expect(text.find(
-                     "model 1 (layer0.weight, ...) got gradients on rank 0, and none on rank 1") !=
-                     std::string::npos,
-                 "the model and the ranks, it is " + text);
-          check_step(ctx, pair, reference, 1, Through::Both);
-        })) == "");
+  CHECK(
+      failures(ForkedGang::on_one_node(3).run([](GangContext& gang) {
+        TestMember member(gang);
+        Context ctx(member, with_buckets(1000, 4000));
+        auto pair = prepared(ctx, 40);
+        Adversaries reference(40);
+        const auto text = thrown_by([&] {
+          adversary_loss(pair, ctx.rank(), 0, ctx.rank() == 1 ? Through::Generator : Through::Both)
+              .backward();
+        });
+        expect(
+            text.find("model 1 (layer0.weight, ...) got gradients on rank 0, and none on rank 1") !=
+                std::string::npos,
+            "the model and the ranks, it is " + text);
+        check_step(ctx, pair, reference, 1, Through::Both);
+      })) == "");
 }
 
 TEST_CASE("with find_unused_parameters a model that a rank did not use at all counts as zero there",
@@ -285,8 +287,8 @@ TEST_CASE("with find_unused_parameters a model that a rank did not use at all co
           Adversaries reference(40);
           for (std::uint64_t step = 0; step < 4; ++step) {
             auto mixed = [step](Adversaries& of, int rank) {
-              return loss_of(of, rank, step,
-                             rank == 0 ? Through::Generator : Through::Discriminator);
+              return adversary_loss(of, rank, step,
+                                    rank == 0 ? Through::Generator : Through::Discriminator);
             };
             pair.zero_grad();
             mixed(pair, ctx.rank()).backward();

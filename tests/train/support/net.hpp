@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/modulelist.h>
@@ -30,6 +32,8 @@ struct NetImpl : torch::nn::Module {
   std::vector<torch::nn::Linear> layers;
 };
 TORCH_MODULE(Net);
+
+inline const std::vector<std::int64_t> kNarrowWidths{4, 8, 2};
 
 /// The same rows on every rank.
 inline torch::Tensor rows(std::int64_t count, std::int64_t width, std::uint64_t seed) {

@@ -42,6 +42,11 @@ inline torch::Tensor loss_of(Net& net, int rank, int ranks, std::uint64_t step =
   return (net->forward(x) - y).square().mean();  // mse_loss() warns on other_device()
 }
 
+/// The loss over the part of the rows that is that of this rank of the context.
+inline torch::Tensor rank_loss(train::Context& ctx, Net& net, std::uint64_t step) {
+  return loss_of(net, ctx.rank(), ctx.world_size(), step);
+}
+
 /// A net that the ranks of a context train, each on its part of the rows, beside one that each
 /// process trains alone on all rows: steps of both give the same values. `make`: an optimizer of a
 /// net's parameters.

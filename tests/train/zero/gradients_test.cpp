@@ -37,10 +37,6 @@ namespace {
 // one before, and not to a rank's gradients.
 constexpr double kTolerance = 1e-12;
 
-torch::Tensor loss_in(Context& ctx, Net& net, std::uint64_t step) {
-  return loss_of(net, ctx.rank(), ctx.world_size(), step);
-}
-
 /// The loss of the first layers alone.
 torch::Tensor partial_loss(Context& ctx, Net& net, std::size_t layers, std::uint64_t step) {
   auto x = rows(4, kWidths.front(), 10 * step + static_cast<std::uint64_t>(ctx.rank()));
@@ -77,7 +73,7 @@ TEST_CASE("a rank keeps the averages of its part of the gradients alone (1)",
           TestMember member(gang);
           Context ctx(member, options_with(2));
           auto net = ctx.prepare(Net(kWidths, 5));
-          loss_in(ctx, net, 0).backward();
+          rank_loss(ctx, net, 0).backward();
           for (const auto& item : net->named_parameters()) {
             const auto& gradient = item.value().grad();
             expect(gradient.defined() && gradient.is_meta(),
@@ -95,8 +91,8 @@ TEST_CASE("gradients of a part are added to as whole ones are", "[train][zero][g
     auto optimizer = ctx.prepare(sgd(net));
     for (std::uint64_t i = 0; i < 3; ++i) {
       optimizer.zero_grad();
-      loss_in(ctx, net, 3 * i).backward();
-      loss_in(ctx, net, 3 * i + 1).backward();
+      rank_loss(ctx, net, 3 * i).backward();
+      rank_loss(ctx, net, 3 * i + 1).backward();
       optimizer.step();
       optimizer.step();  // by the same gradients once more
     }
@@ -107,19 +103,19 @@ TEST_CASE("gradients of a part are added to as whole ones are", "[train][zero][g
   const auto accumulated_in_between = [](Context& ctx) {
     auto net = ctx.prepare(Net(kWidths, 5));
     auto optimizer = ctx.prepare(sgd(net));
-    loss_in(ctx, net, 0).backward();
+    rank_loss(ctx, net, 0).backward();
     {
       const auto guard = ctx.no_sync();
-      loss_in(ctx, net, 1).backward();
+      rank_loss(ctx, net, 1).backward();
     }
-    loss_in(ctx, net, 2).backward();
+    rank_loss(ctx, net, 2).backward();
     optimizer.step();
     {
       const auto guard = ctx.no_sync();
-      loss_in(ctx, net, 3).backward();
+      rank_loss(ctx, net, 3).backward();
     }
     net->zero_grad();  // of what was never averaged
-    loss_in(ctx, net, 4).backward();
+    rank_loss(ctx, net, 4).backward();
     optimizer.step();
     return values_of(net);
   };
@@ -163,8 +159,8 @@ TEST_CASE("gradients of a part that a rank or all do not use are as whole ones",
     for (std::uint64_t i = 0; i < 4; ++i) {
       optimizer.zero_grad();
       if (i % 2 == 0) other_optimizer.zero_grad();
-      auto loss = loss_in(ctx, net, i);
-      if (ctx.rank() == 1) loss = loss + loss_in(ctx, other, i);
+      auto loss = rank_loss(ctx, net, i);
+      if (ctx.rank() == 1) loss = loss + rank_loss(ctx, other, i);
       loss.backward();
       optimizer.step();
       other_optimizer.step();
@@ -188,11 +184,11 @@ TEST_CASE("training goes on after a backward that failed on one rank (2)",
   const int stage = GENERATE(2, 3);
   const auto fail = [](Context& ctx, Net& net) {
     auto& weight = net->layers[0]->weight;
-    if (ctx.rank() == 0) return loss_in(ctx, net, 1).backward();
+    if (ctx.rank() == 0) return rank_loss(ctx, net, 1).backward();
     const auto fails =
         weight.register_hook([](const torch::Tensor&) { throw std::runtime_error("no memory"); });
     try {
-      loss_in(ctx, net, 1).backward();
+      rank_loss(ctx, net, 1).backward();
     } catch (const std::exception&) {
       weight.remove_hook(fails);
       throw;
@@ -207,7 +203,7 @@ TEST_CASE("a gradient that one rank has replaced fails on all ranks, which go on
   const auto replace = [](Context& ctx, Net& net) {
     auto& gradient = net->layers[1]->weight.mutable_grad();
     if (ctx.rank() == 1) gradient = gradient * 2;
-    loss_in(ctx, net, 1).backward();
+    rank_loss(ctx, net, 1).backward();
   };
   CHECK(difference(stage, failing_in_between(replace, false), ForkedGang::on_one_node(2)) == "");
 }
@@ -220,10 +216,10 @@ TEST_CASE("a gradient that is only asked for leaves the averages alone",
     auto optimizer = ctx.prepare(sgd(net));
     for (std::uint64_t i = 0; i < 2; ++i) {
       optimizer.zero_grad();
-      loss_in(ctx, net, i).backward();
-      const auto asked = torch::autograd::grad({loss_in(ctx, net, 9)}, net->parameters());
+      rank_loss(ctx, net, i).backward();
+      const auto asked = torch::autograd::grad({rank_loss(ctx, net, 9)}, net->parameters());
       expect(!asked.front().is_meta(), "the gradient that was asked for is whole");
-      if (i == 1) loss_in(ctx, net, 5).backward();
+      if (i == 1) rank_loss(ctx, net, 5).backward();
       optimizer.step();
     }
     return values_of(net);
@@ -260,7 +256,7 @@ TEST_CASE("a step by gradients that are no averages is refused with stages 2 and
                    auto net = ctx.prepare(Net(kWidths, 5));
                    auto optimizer = ctx.prepare(sgd(net));
                    net = ctx.prepare(net);
-                   loss_in(ctx, net, 0).backward();
+                   rank_loss(ctx, net, 0).backward();
                    optimizer.step();
                  },
                  stage),
@@ -271,7 +267,7 @@ TEST_CASE("a step by gradients that are no averages is refused with stages 2 and
                    auto optimizer = ctx.prepare(sgd(net));
                    {
                      const auto guard = ctx.no_sync();
-                     loss_in(ctx, net, 0).backward();
+                     rank_loss(ctx, net, 0).backward();
                    }
                    optimizer.step();
                  },
@@ -281,7 +277,7 @@ TEST_CASE("a step by gradients that are no averages is refused with stages 2 and
                  [](Context& ctx) {
                    auto net = ctx.prepare(Net(kWidths, 5));
                    auto optimizer = sgd(net);
-                   loss_in(ctx, net, 0).backward();
+                   rank_loss(ctx, net, 0).backward();
                    ctx.clip_grad_norm(optimizer, 1);
                  },
                  stage),
@@ -298,7 +294,7 @@ TEST_CASE("gradients that were replaced are refused with stages 2 and 3",
                  [&](Context& ctx) {
                    auto net = ctx.prepare(Net(kWidths, 5));
                    auto optimizer = ctx.prepare(sgd(net));
-                   loss_in(ctx, net, 0).backward();
+                   rank_loss(ctx, net, 0).backward();
                    scale(net);
                    optimizer.step();
                  },
@@ -307,18 +303,18 @@ TEST_CASE("gradients that were replaced are refused with stages 2 and 3",
   CHECK_THAT(error_of(
                  [&](Context& ctx) {
                    auto net = ctx.prepare(Net(kWidths, 5));
-                   loss_in(ctx, net, 0).backward();
+                   rank_loss(ctx, net, 0).backward();
                    scale(net);
-                   loss_in(ctx, net, 1).backward();
+                   rank_loss(ctx, net, 1).backward();
                  },
                  stage),
              Contains("use ctx.clip_grad_norm() to scale gradients"));
   CHECK_THAT(error_of(
                  [&](Context& ctx) {
                    auto net = ctx.prepare(Net(kWidths, 5));
-                   loss_in(ctx, net, 0).backward();
+                   rank_loss(ctx, net, 0).backward();
                    net = ctx.prepare(net);
-                   loss_in(ctx, net, 1).backward();
+                   rank_loss(ctx, net, 1).backward();
                  },
                  stage),
              Contains("Drop them before a model is prepared again"));
@@ -330,7 +326,7 @@ TEST_CASE("what would work on a stand-in as on a gradient fails", "[train][zero]
                  [](Context& ctx) {
                    auto net = ctx.prepare(Net(kWidths, 5));
                    auto optimizer = ctx.prepare(sgd(net));
-                   loss_in(ctx, net, 0).backward();
+                   rank_loss(ctx, net, 0).backward();
                    optimizer.zero_grad(false);
                  },
                  stage),
@@ -339,7 +335,7 @@ TEST_CASE("what would work on a stand-in as on a gradient fails", "[train][zero]
                  [](Context& ctx) {
                    auto net = ctx.prepare(Net(kWidths, 5));
                    auto optimizer = ctx.prepare(sgd(net));
-                   loss_in(ctx, net, 0).backward();
+                   rank_loss(ctx, net, 0).backward();
                    torch::nn::utils::clip_grad_value_(net->parameters(), 0.5);
                  },
                  stage),
@@ -347,7 +343,7 @@ TEST_CASE("what would work on a stand-in as on a gradient fails", "[train][zero]
   CHECK_THAT(error_of(
                  [](Context& ctx) {
                    auto net = ctx.prepare(Net(kWidths, 5));
-                   loss_in(ctx, net, 0).backward();
+                   rank_loss(ctx, net, 0).backward();
                    torch::nn::utils::clip_grad_norm_(net->parameters(), 1);
                  },
                  stage),
@@ -356,7 +352,7 @@ TEST_CASE("what would work on a stand-in as on a gradient fails", "[train][zero]
                  [](Context& ctx) {
                    auto net = ctx.prepare(Net(kWidths, 5));
                    torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1));
-                   loss_in(ctx, net, 0).backward();
+                   rank_loss(ctx, net, 0).backward();
                    optimizer.step();
                  },
                  stage),

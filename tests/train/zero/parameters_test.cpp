@@ -31,10 +31,6 @@ using Catch::Contains;
 
 namespace {
 
-torch::Tensor loss_at(Context& ctx, Net& net, std::uint64_t step) {
-  return loss_of(net, ctx.rank(), ctx.world_size(), step);
-}
-
 /// How many buffers of parameters are here.
 std::size_t whole_buffers(const torch::nn::Module& module) {
   std::set<const void*> buffers;
@@ -134,7 +130,7 @@ TEST_CASE("graphs that backward goes through twice, or that it makes, train as w
     auto optimizer = ctx.prepare(sgd(net));
     for (std::uint64_t i = 0; i < 3; ++i) {
       optimizer.zero_grad();
-      const auto loss = loss_at(ctx, net, i);
+      const auto loss = rank_loss(ctx, net, i);
       {
         const auto guard = ctx.no_sync();
         loss.backward({}, true);
@@ -168,7 +164,7 @@ TEST_CASE("ranks that use other layers before they meet elsewhere do not wait fo
           for (std::uint64_t i = 0; i < 2; ++i) {
             optimizer.zero_grad();
             uses_own_layers();
-            loss_at(ctx, net, i).backward();
+            rank_loss(ctx, net, i).backward();
             uses_own_layers();
             ctx.clip_grad_norm(optimizer, 1);
             uses_own_layers();
@@ -293,7 +289,7 @@ TEST_CASE("what one rank writes alone is an error, but under a guard",
                      const torch::NoGradGuard no_grad;
                      if (ctx.rank() == 1) net->layers[1]->weight.fill_(5);
                    }
-                   loss_at(ctx, net, 0).backward();
+                   rank_loss(ctx, net, 0).backward();
                  },
                  3),
              Contains("or written to other parameters") && Contains("under ctx.gathered(model)"));
@@ -331,7 +327,7 @@ TEST_CASE("while parameters are gathered their memory can be read, and no step i
             const Net own(kWidths, 5);
             expect(*weight->data_ptr<double>() == *own->layers[0]->weight.data_ptr<double>(),
                    "the first element");
-            loss_at(ctx, net, 0).backward();
+            rank_loss(ctx, net, 0).backward();
             expect_in(thrown_by<std::logic_error>([&] { optimizer.step(); }),
                       "end the guard before");
           }
@@ -376,7 +372,7 @@ TEST_CASE("parameters that can not come are an error that says why", "[train][ze
                    auto other = ctx.prepare(Net(kWidths, 6));
                    auto first = ctx.prepare(sgd(net)), second = ctx.prepare(sgd(other));
                    (ctx.rank() == 0 ? first : second).step();
-                   loss_at(ctx, net, 1);
+                   rank_loss(ctx, net, 1);
                  },
                  3),
              Contains("rank 1 has made other steps") && Contains("all ranks call step() as often"));

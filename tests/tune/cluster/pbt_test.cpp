@@ -61,7 +61,7 @@ double lr_of(const tune::Configuration& config) {
   throw std::out_of_range("lr");
 }
 
-void check_all_ended(const tune::Results<MemberConfig>& results, std::int64_t t) {
+void check_all_ended_at(const tune::Results<MemberConfig>& results, std::int64_t t) {
   for (const auto& [config, trial, text] : results.trials()) {
     INFO(text << ", error '" << trial.error << "', reason '" << trial.reason << "'");
     CHECK(trial.status == tune::Status::Terminated);
@@ -93,7 +93,7 @@ TEST_CASE(
        .each = {.workers = 2},
        .storage = folder.path(),
        .config = {.steps = 12, .in_step = 2, .folder = folder.path().string()}});
-  check_all_ended(results, 12);
+  check_all_ended_at(results, 12);
   tune::check_lineage(results);
   REQUIRE(results.trials().size() == 2);
   REQUIRE_FALSE(results.trials()[0].trial.takeovers.empty());
@@ -138,7 +138,7 @@ TEST_CASE("eight members on two places take turns, and each of them is trained t
        .each = {.workers = 2},
        .storage = folder.path(),
        .seed = 3});
-  check_all_ended(results, 8);
+  check_all_ended_at(results, 8);
   tune::check_lineage(results);
   CHECK(results.trials().size() == 8);
   const auto restored = tune::check_what_was_restored(results.folder(), 2);
@@ -166,7 +166,7 @@ TEST_CASE("a population in one process takes turns too", "[tune][pbt]") {
            {.interval = 2, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .storage = folder.path(),
        .in_process = true});
-  check_all_ended(results, 8);
+  check_all_ended_at(results, 8);
   tune::check_lineage(results);
   const auto restored = tune::check_what_was_restored(results.folder(), 1);
   CHECK(restored.of_others > 0);
@@ -184,7 +184,7 @@ TEST_CASE("no takeover at a member's last report stands in the results", "[tune]
            {.interval = 4, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .storage = folder.path(),
        .in_process = true});
-  check_all_ended(results, 8);
+  check_all_ended_at(results, 8);
   CHECK(takeovers_of(results) > 0);
   for (const auto& result : results.trials()) {
     CAPTURE(result.trial.id);
@@ -206,7 +206,7 @@ TEST_CASE(
        .scheduler = tune::pbt(
            {.interval = 2, .synchronous = synchronous, .mutate = {{"lr", tune::uniform(0, 1)}}}),
        .storage = folder.path()});
-  check_all_ended(results, 8);
+  check_all_ended_at(results, 8);
   CHECK(takeovers_of(results) == 0);
   const std::string notice = "pbt: the first report has no checkpoint";
   CHECK_THAT(results.summary(), Contains("  note: " + notice));

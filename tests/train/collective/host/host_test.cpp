@@ -22,14 +22,14 @@ namespace {
 
 /// What rank `rank` brings at index i: small whole numbers, so that every type and order gives the
 /// exact sum.
-int value(int rank, std::size_t i) {
+int value_of_rank(int rank, std::size_t i) {
   return static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 3) % 5) + 1;
 }
 
 int expected(ReduceOp op, int ranks, std::size_t i) {
-  int result = value(0, i);
+  int result = value_of_rank(0, i);
   for (int r = 1; r < ranks; ++r) {
-    const int v = value(r, i);
+    const int v = value_of_rank(r, i);
     switch (op) {
       case ReduceOp::Min:
         result = std::min(result, v);
@@ -50,7 +50,7 @@ int expected(ReduceOp op, int ranks, std::size_t i) {
 template <class T>
 void check_all_reduce(Communicator& comm, DataType type, ReduceOp op, std::size_t count) {
   std::vector<T> data(count);
-  for (std::size_t i = 0; i < count; ++i) encode(data[i], value(comm.rank(), i));
+  for (std::size_t i = 0; i < count; ++i) encode(data[i], value_of_rank(comm.rank(), i));
   comm.all_reduce(data.data(), count, type, op);
   for (std::size_t i = 0; i < count; ++i) {
     const double exact = expected(op, comm.size(), i) /
@@ -86,7 +86,7 @@ void check_to_and_from_one(Communicator& comm, std::size_t count) {
   const int ranks = comm.size();
   const auto width = static_cast<std::size_t>(ranks);
   std::vector<std::int64_t> mine(count);
-  for (std::size_t i = 0; i < count; ++i) mine[i] = value(comm.rank(), i);
+  for (std::size_t i = 0; i < count; ++i) mine[i] = value_of_rank(comm.rank(), i);
   for (int root = 0; root < ranks; ++root) {
     const bool is_root = comm.rank() == root;
     const auto said = [&](const char* what) {
@@ -99,8 +99,9 @@ void check_to_and_from_one(Communicator& comm, std::size_t count) {
       expect(sum[i] == expected(ReduceOp::Sum, ranks, i), said("reduce"));
     comm.gather(mine.data(), null_elsewhere(all), count, DataType::Int64, root);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      expect(all[i] == value(static_cast<int>(i / std::max<std::size_t>(count, 1)), i % count),
-             said("gather"));
+      expect(
+          all[i] == value_of_rank(static_cast<int>(i / std::max<std::size_t>(count, 1)), i % count),
+          said("gather"));
       all[i] += root;
     }
     std::vector<std::int64_t> part(count, -1);
@@ -108,11 +109,12 @@ void check_to_and_from_one(Communicator& comm, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) expect(part[i] == mine[i] + root, said("scatter"));
   }
   std::vector<double> in_place(count);
-  for (std::size_t i = 0; i < count; ++i) in_place[i] = value(comm.rank(), i);
+  for (std::size_t i = 0; i < count; ++i) in_place[i] = value_of_rank(comm.rank(), i);
   comm.reduce(in_place.data(), in_place.data(), count, DataType::Float64, ReduceOp::Max, 0);
   for (std::size_t i = 0; i < count; ++i) {
     const bool is_root = comm.rank() == 0;
-    expect(in_place[i] == (is_root ? expected(ReduceOp::Max, ranks, i) : value(comm.rank(), i)),
+    expect(in_place[i] ==
+               (is_root ? expected(ReduceOp::Max, ranks, i) : value_of_rank(comm.rank(), i)),
            [] { return "reduce in place"; });
   }
 }
@@ -122,13 +124,13 @@ void check_unequal_parts(Communicator& comm, std::size_t unit) {
   std::vector<std::size_t> counts;
   for (int r = 0; r < comm.size(); ++r) counts.push_back(unit * static_cast<std::size_t>(r));
   std::vector<std::int32_t> mine(counts[static_cast<std::size_t>(comm.rank())]);
-  for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = value(comm.rank(), i);
+  for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = value_of_rank(comm.rank(), i);
   std::vector<std::int32_t> all(std::accumulate(counts.begin(), counts.end(), std::size_t{0}), -1);
   comm.all_gather(mine.data(), all.data(), counts, DataType::Int32);
   const auto* at = all.data();
   for (int r = 0; r < comm.size(); ++r) {
     for (std::size_t i = 0; i < counts[static_cast<std::size_t>(r)]; ++i, ++at)
-      expect(*at == value(r, i), [&] { return fmt::format("{} of rank {}", i, r); });
+      expect(*at == value_of_rank(r, i), [&] { return fmt::format("{} of rank {}", i, r); });
   }
 }
 
@@ -145,18 +147,19 @@ void check_others(Communicator& comm, std::size_t count) {
   }
 
   std::vector<float> mine(count);
-  for (std::size_t i = 0; i < count; ++i) mine[i] = static_cast<float>(value(comm.rank(), i));
+  for (std::size_t i = 0; i < count; ++i)
+    mine[i] = static_cast<float>(value_of_rank(comm.rank(), i));
   std::vector<float> all(count * width);
   comm.all_gather(mine.data(), all.data(), count, DataType::Float32);
   for (std::size_t r = 0; r < width; ++r) {
     for (std::size_t i = 0; i < count; ++i) {
-      expect(all[r * count + i] == static_cast<float>(value(static_cast<int>(r), i)),
+      expect(all[r * count + i] == static_cast<float>(value_of_rank(static_cast<int>(r), i)),
              [&] { return fmt::format("all_gather: {} of rank {}", i, r); });
     }
   }
 
   std::vector<std::int64_t> wide(count * width);
-  for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = value(comm.rank(), i);
+  for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = value_of_rank(comm.rank(), i);
   std::vector<std::int64_t> part(count);
   comm.reduce_scatter(wide.data(), part.data(), count, DataType::Int64, ReduceOp::Sum);
   for (std::size_t i = 0; i < count; ++i) {
@@ -273,11 +276,11 @@ TEST_CASE("buffers that the communicator allocated are reduced in place, whole o
             auto* data = static_cast<float*>(buffer.get());
             for (std::size_t from : {std::size_t{0}, std::size_t{5}}) {
               for (std::size_t i = 0; i < kCount; ++i)
-                data[i] = static_cast<float>(value(comm->rank(), i));
+                data[i] = static_cast<float>(value_of_rank(comm->rank(), i));
               comm->all_reduce(std::span(data + from, kCount - from));
               for (std::size_t i = 0; i < kCount; ++i) {
-                const int right =
-                    i < from ? value(comm->rank(), i) : expected(ReduceOp::Sum, comm->size(), i);
+                const int right = i < from ? value_of_rank(comm->rank(), i)
+                                           : expected(ReduceOp::Sum, comm->size(), i);
                 expect(data[i] == static_cast<float>(right),
                        [&] { return fmt::format("element {} of the shared buffer", i); });
               }

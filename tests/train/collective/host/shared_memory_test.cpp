@@ -26,12 +26,12 @@ using Catch::Contains;
 namespace {
 
 constexpr std::size_t kBytes = 3 * 4096;
-constexpr auto kLimit = troupe::test::kGuard;
+constexpr auto kMemoryLimit = troupe::test::kGuard;
 
 /// What a late rank does with the memory that it was given.
 void open_late_and_write(Patience& patience) {
   auto& rendezvous = patience.gang().rendezvous();
-  rendezvous.get("reused", kLimit);
+  rendezvous.get("reused", kMemoryLimit);
   try {
     SharedMemory memory(patience, "memory", kBytes, 0);
     std::memset(memory.data(), 0xff, memory.size());
@@ -49,20 +49,20 @@ using Replace = std::function<void(Patience& patience, int descriptor, off_t byt
 /// rank 1 comes.
 std::vector<Outcome> open_after(const Replace& replace) {
   return ForkedGang::on_one_node(2).run([&](GangContext& gang) {
-    Patience patience(gang, {kLimit, kLimit}, "test", true);
+    Patience patience(gang, {kMemoryLimit, kMemoryLimit}, "test", true);
     patience.begin({});
     if (gang.rank() == 1) return open_late_and_write(patience);
     SharedMemory memory(patience, "memory", kBytes, 0);
     int pid = 0;
     int descriptor = -1;
-    std::sscanf(gang.rendezvous().get("memory", kLimit).c_str(), "%d %d", &pid, &descriptor);
+    std::sscanf(gang.rendezvous().get("memory", kMemoryLimit).c_str(), "%d %d", &pid, &descriptor);
     struct stat status {};
     expect(pid == ::getpid() && ::fstat(descriptor, &status) == 0,
            "the descriptor that rank 0 has published");
     memory.close_descriptor();
     replace(patience, descriptor, status.st_size);
     gang.rendezvous().set("reused", "yes");
-    gang.rendezvous().get("opened", kLimit);
+    gang.rendezvous().get("opened", kMemoryLimit);
   });
 }
 
@@ -105,8 +105,8 @@ TEST_CASE("a late rank refuses other shared memory of its size that has the numb
                   other = std::make_unique<SharedMemory>(patience, "other", kBytes, 0);
                   int pid = 0;
                   int number = -1;
-                  std::sscanf(patience.gang().rendezvous().get("other", kLimit).c_str(), "%d %d",
-                              &pid, &number);
+                  std::sscanf(patience.gang().rendezvous().get("other", kMemoryLimit).c_str(),
+                              "%d %d", &pid, &number);
                   if (number != descriptor) put_at(descriptor, ::dup(number));
                 }),
                 "it is another gang's, or of another call");

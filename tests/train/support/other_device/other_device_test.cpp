@@ -48,7 +48,8 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-void expect_same(const torch::Tensor& there, const torch::Tensor& here, const std::string& what) {
+void expect_as_here(const torch::Tensor& there, const torch::Tensor& here,
+                    const std::string& what) {
   expect(there.device() == other_device(), what + ": on the device");
   expect(torch::equal(there.cpu(), here), what);
 }
@@ -104,9 +105,9 @@ void expect_same_training(const Options& options, torch::ScalarType type) {
   const auto expected = here->named_parameters();
   for (const auto& parameter : there->named_parameters()) {
     expect(parameter->grad().device() == other_device(), parameter.key() + ": its gradient");
-    expect_same(*parameter, expected[parameter.key()], parameter.key());
+    expect_as_here(*parameter, expected[parameter.key()], parameter.key());
   }
-  expect_same(there->norm->running_mean, here->norm->running_mean, "running mean");
+  expect_as_here(there->norm->running_mean, here->norm->running_mean, "running mean");
   expect(
       expected.size() == 11 && !torch::equal(expected["words.weight"], Words(type)->words->weight),
       "the steps change values");
@@ -193,9 +194,9 @@ TEST_CASE("tensors of both devices in one operator are an error", "[train][place
             expect(contains(both[i], "xpected all tensors to be on"),
                    [&] { return fmt::format("{}: {}", i, both[i]); });
           expect(contains(both[6], "dot"), "the error names the operator: " + both[6]);
-          expect_same(there + torch::tensor(2.0F), here + 2, "a scalar of the CPU");
-          expect_same(there.index({torch::tensor({2, 0})}), here.index({torch::tensor({2, 0})}),
-                      "indices of the CPU");
+          expect_as_here(there + torch::tensor(2.0F), here + 2, "a scalar of the CPU");
+          expect_as_here(there.index({torch::tensor({2, 0})}), here.index({torch::tensor({2, 0})}),
+                         "indices of the CPU");
           expect(torch::equal(torch::zeros({3, 3}).copy_(there), here), "a copy to the CPU");
         }) == "");
 }
@@ -221,19 +222,20 @@ TEST_CASE("the other device's memory is counted and freed", "[train][placement][
 
 TEST_CASE("an allocation beyond the other device's limit is LibTorch's error of no memory",
           "[train][placement][other]") {
-  CHECK(in_a_process([] {
-          limit_other_memory(1024);
-          const auto values = torch::ones({128}, other_device());
-          const auto error = error_of<c10::OutOfMemoryError>([&] {
-            (void)torch::cat({values, values});
-          });
-          expect(contains(error, "Tried to allocate 1024 bytes beside 512, of 1024."), error);
-          expect(other_bytes() == 512, "the failed one is not counted");
-          const auto rest = values * 2;
-          expect(other_bytes() == 1024, "the limit itself is not beyond it");
-          limit_other_memory(kNoLimit);
-          expect_same(torch::cat({values, rest}), torch::cat({values.cpu(), rest.cpu()}), "later");
-        }) == "");
+  CHECK(
+      in_a_process([] {
+        limit_other_memory(1024);
+        const auto values = torch::ones({128}, other_device());
+        const auto error = error_of<c10::OutOfMemoryError>([&] {
+          (void)torch::cat({values, values});
+        });
+        expect(contains(error, "Tried to allocate 1024 bytes beside 512, of 1024."), error);
+        expect(other_bytes() == 512, "the failed one is not counted");
+        const auto rest = values * 2;
+        expect(other_bytes() == 1024, "the limit itself is not beyond it");
+        limit_other_memory(kNoLimit);
+        expect_as_here(torch::cat({values, rest}), torch::cat({values.cpu(), rest.cpu()}), "later");
+      }) == "");
 }
 
 TEST_CASE("a view on the other device is one of the same memory", "[train][placement][other]") {
@@ -250,13 +252,14 @@ TEST_CASE("a view on the other device is one of the same memory", "[train][place
           complex[0].fill_(3.0);
           parts[2].add_(1);
           bits[11].zero_();
-          expect_same(
+          expect_as_here(
               same,
               torch::tensor({3., 0., 2., 3., 0., 0., 0., 0., 8., 9., 11., 0.}).to(torch::kFloat),
               "values");
-          expect_same(complex.conj().resolve_conj(), complex.cpu().conj().resolve_conj(), "conj");
-          expect_same(torch::imag(complex.conj()) + 0, torch::imag(complex.cpu().conj()) + 0,
-                      "neg");
+          expect_as_here(complex.conj().resolve_conj(), complex.cpu().conj().resolve_conj(),
+                         "conj");
+          expect_as_here(torch::imag(complex.conj()) + 0, torch::imag(complex.cpu().conj()) + 0,
+                         "neg");
         }) == "");
 }
 
@@ -267,19 +270,19 @@ TEST_CASE("operators change tensors of the other device in place, also their siz
           auto out = torch::empty({0}, other_device());
           const auto* const storage = out.storage().unsafeGetStorageImpl();
           torch::add_out(out, x, x);
-          expect_same(out, x.cpu() * 2, "out= is given its size");
+          expect_as_here(out, x.cpu() * 2, "out= is given its size");
           expect(out.storage().unsafeGetStorageImpl() == storage, "in its own storage");
           out = torch::empty({0}, out.options().dtype(torch::kInt64));
           torch::nonzero_out(out, x);
-          expect_same(out, torch::nonzero(x.cpu()), "out= of a size that the values say");
-          expect_same(x.clone().resize_({6}).slice(0, 0, 4), x.cpu(), "resize_");
-          expect_same(torch::empty({0}, other_device()).set_(x), x.cpu(), "set_");
+          expect_as_here(out, torch::nonzero(x.cpu()), "out= of a size that the values say");
+          expect_as_here(x.clone().resize_({6}).slice(0, 0, 4), x.cpu(), "resize_");
+          expect_as_here(torch::empty({0}, other_device()).set_(x), x.cpu(), "set_");
           auto list = std::vector<torch::Tensor>{x.clone(), x.clone()};
           torch::_foreach_mul_(list, 3);
-          expect_same(list[1], x.cpu() * 3, "a list");
-          expect_same(x.clone().index_put_({x > 1}, torch::tensor(7.0F)),
-                      x.cpu().index_put_({x.cpu() > 1}, torch::tensor(7.0F)), "indices");
-          expect_same(x.clone().unsqueeze_(0).t_(), x.cpu().unsqueeze(1), "the shape");
+          expect_as_here(list[1], x.cpu() * 3, "a list");
+          expect_as_here(x.clone().index_put_({x > 1}, torch::tensor(7.0F)),
+                         x.cpu().index_put_({x.cpu() > 1}, torch::tensor(7.0F)), "indices");
+          expect_as_here(x.clone().unsqueeze_(0).t_(), x.cpu().unsqueeze(1), "the shape");
         }) == "");
 }
 
@@ -288,7 +291,7 @@ TEST_CASE("the other device draws the CPU generator's values", "[train][placemen
           torch::manual_seed(7);
           const auto expected = torch::randn({40});
           torch::manual_seed(7);
-          expect_same(torch::randn({40}, other_device()), expected, "randn");
+          expect_as_here(torch::randn({40}, other_device()), expected, "randn");
           const auto kept = torch::dropout(torch::ones({100}, other_device()), 0.5, true);
           expect(kept.sum().item<float>() > 0 && (kept == 0).any().item<bool>(), "dropout");
           std::stringstream file;
@@ -301,28 +304,29 @@ TEST_CASE("the other device draws the CPU generator's values", "[train][placemen
 
 TEST_CASE("memory of the other device that is lent is brought by its owner",
           "[train][placement][other]") {
-  CHECK(in_a_process([] {
-          const auto flat = torch::arange(6, torch::dtype(torch::kFloat64).device(other_device()));
-          train::LentMemory lent(flat);
-          auto owner = std::make_shared<Owner>(lent);
-          lent.set_owner(owner);
-          const auto view = lent.view(2, torch::empty({2, 2}, torch::kFloat64));
-          const auto turned = view.t();
-          expect_same(turned + 0, torch::tensor({{2., 4.}, {3., 5.}}, torch::kFloat64), "values");
-          lent.give_back();
-          expect(other_bytes() == 0 && !lent.is_there(), "given back");
-          const int before = owner->uses;
-          const auto filled = turned.fill_(4);
-          expect(lent.is_there() && owner->uses > before, "an operator brings it");
-          expect(other_bytes() == 6 * 8, "on the device");
-          expect(filled.is_same(turned) && view.sum().item<double>() == 16, "in place");
-          const auto windows = view.unfold(1, 1, 1);
-          lent.give_back();
-          windows.fill_(4);
-          expect(lent.is_there() && view.sum().item<double>() == 16,
-                 "a view that a kernel of the CPU made brings it");
-          auto weight = view.detach().requires_grad_();
-          torch::mm(weight, weight).sum().backward();
-          expect_same(weight.grad(), torch::full({2, 2}, 16., torch::kFloat64), "gradient");
-        }) == "");
+  CHECK(
+      in_a_process([] {
+        const auto flat = torch::arange(6, torch::dtype(torch::kFloat64).device(other_device()));
+        train::LentMemory lent(flat);
+        auto owner = std::make_shared<Owner>(lent);
+        lent.set_owner(owner);
+        const auto view = lent.view(2, torch::empty({2, 2}, torch::kFloat64));
+        const auto turned = view.t();
+        expect_as_here(turned + 0, torch::tensor({{2., 4.}, {3., 5.}}, torch::kFloat64), "values");
+        lent.give_back();
+        expect(other_bytes() == 0 && !lent.is_there(), "given back");
+        const int before = owner->uses;
+        const auto filled = turned.fill_(4);
+        expect(lent.is_there() && owner->uses > before, "an operator brings it");
+        expect(other_bytes() == 6 * 8, "on the device");
+        expect(filled.is_same(turned) && view.sum().item<double>() == 16, "in place");
+        const auto windows = view.unfold(1, 1, 1);
+        lent.give_back();
+        windows.fill_(4);
+        expect(lent.is_there() && view.sum().item<double>() == 16,
+               "a view that a kernel of the CPU made brings it");
+        auto weight = view.detach().requires_grad_();
+        torch::mm(weight, weight).sum().backward();
+        expect_as_here(weight.grad(), torch::full({2, 2}, 16., torch::kFloat64), "gradient");
+      }) == "");
 }
