@@ -53,12 +53,16 @@ inline Constrained tnk(const std::vector<double>& x) {
   return {{a, b}, beyond(1, a * a + b * b - wave) + beyond(-0.5, -off)};
 }
 
-/// The area that the points dominate below the reference; what is not finite dominates nothing.
+/// The area that the points dominate below the reference. Points that are not finite dominate nothing, and cannot be
+/// sorted with the others: a value that is not a number has no place in an order.
 inline double hypervolume(std::vector<TwoValues> points, const TwoValues& reference) {
+  std::erase_if(points, [](const TwoValues& point) {
+    return !std::isfinite(point.first) || !std::isfinite(point.second);
+  });
   std::ranges::sort(points);
   double area = 0, lowest = reference.second;
   for (const auto& [first, second] : points) {
-    if (!std::isfinite(first) || !(first < reference.first) || !(second < lowest)) continue;
+    if (first >= reference.first || second >= lowest) continue;
     area += (reference.first - first) * (lowest - second);
     lowest = second;
   }
