@@ -84,7 +84,6 @@ endfunction()
 #   [LABELS <labels>...]        besides the module's name
 #   [TIMEOUT <seconds>]         of one TEST_CASE; 600 if not said, which ends what hangs, also on a slow machine
 #   [PROPERTIES <name> <value>...]   of every ctest test, for example RUN_SERIAL ON
-#   [ALONE]                     its sources are compiled one by one even with TROUPE_UNITY: they share names
 #   [OPTIMISED]                 its own code computes for seconds
 #   [TOGETHER <count>]          under sanitizers, where a start costs more than most tests, so many TEST_CASEs are one ctest test,
 #                               but for those with the tag [alone], which take seconds: for those that neither wait nor
@@ -97,7 +96,7 @@ endfunction()
 # of their code.
 # The module (if there is one of that name) is linked, and its private headers are reached as in its own sources.
 function(troupe_tests module)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ALONE;OPTIMISED;OWN_MAIN;DRIVER" "NAME;TIMEOUT;TOGETHER"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED;OWN_MAIN;DRIVER" "NAME;TIMEOUT;TOGETHER"
     "SOURCES;DEPENDENCIES;INTERNALS;LABELS;PROPERTIES")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "troupe_tests(${module}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
@@ -112,9 +111,7 @@ function(troupe_tests module)
   set(target test_${arg_NAME})
   add_executable(${target} ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${_troupe_test_support})
-  if(NOT arg_ALONE)
-    troupe_compile_in_batches(${target} 8)
-  endif()
+  troupe_compile_in_batches(${target} 8)
   _troupe_precompile_test(${target} ${module} "${arg_OPTIMISED}")
   if(TARGET troupe_${module})
     target_link_libraries(${target} PRIVATE troupe_${module})

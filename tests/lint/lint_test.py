@@ -261,8 +261,7 @@ class Batches(LintTest):
 
     def test_what_is_compiled_alone_or_in_another_target_is_allowed(self):
         mine = "namespace {\nint f() { return 1; }\n}\n"
-        for manifest in ("troupe_tests(a ALONE SOURCES x_test.cpp y_test.cpp)\n",
-                         "troupe_tests(a SOURCES x_test.cpp)\ntroupe_tests(a NAME b SOURCES y_test.cpp)\n",
+        for manifest in ("troupe_tests(a SOURCES x_test.cpp)\ntroupe_tests(a NAME b SOURCES y_test.cpp)\n",
                          "troupe_tests(a SOURCES x_test.cpp y_test.cpp)\n"
                          "set_source_files_properties(y_test.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)\n"):
             self.assert_problems(self.check({"x_test.cpp": mine, "y_test.cpp": mine}, manifest))

@@ -108,8 +108,6 @@ def _targets(tree):
         alone = {word for listed in _ALONE.findall(text) for word in listed.split()}
         for call in _CALL.findall(text):
             words = call.split()
-            if "ALONE" in words:
-                continue
             name = words[words.index("NAME") + 1] if "NAME" in words else words[0]
             listed = [Path(posixpath.normpath(path.parent / word)) for word in words if word.endswith(".cpp") and word not in alone]
             yield path.parent, name, [source for source in listed if source in set(tree.files)]

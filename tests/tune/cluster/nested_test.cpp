@@ -9,6 +9,8 @@
 
 #include "guard.hpp"
 
+namespace nested_test {
+
 using namespace troupe;
 using troupe::test::kGuard;
 
@@ -77,3 +79,5 @@ TEST_CASE("a search on a thread of a task's own lends the task's CPU to its tria
   CHECK(task<best_on_own_thread>(true).get(2 * kGuard) == 4);
   CHECK(task<best_on_own_thread>(false).get(3 * kGuard) == 4);
 }
+
+}  // namespace nested_test

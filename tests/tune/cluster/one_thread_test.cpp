@@ -23,6 +23,8 @@
 #include "guard.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace one_thread_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 using troupe::test::kGuard;
@@ -152,3 +154,5 @@ TEST_CASE("a gang of a sweep gets its turn beside a stream of small tasks", "[tu
   CHECK(results.ended_early() == "");
   CHECK(results.trials()[0].trial.status == tune::Status::Terminated);
 }
+
+}  // namespace one_thread_test

@@ -23,6 +23,8 @@
 #include "support/population_files.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace places_test {
+
 using namespace troupe;
 namespace fs = std::filesystem;
 
@@ -167,3 +169,5 @@ TEST_CASE("the table on a terminal shows what the gangs hold of the cluster",
   CHECK(fs::exists(until));
   CHECK(results.trials().size() == 2);
 }
+
+}  // namespace places_test

@@ -13,6 +13,8 @@
 #include "support/population_files.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace promotion_test {
+
 using namespace troupe;
 
 namespace {
@@ -138,3 +140,5 @@ TEST_CASE("a promoted trial without a checkpoint trains from the start, and a no
   check_ends(results);
   CHECK_THAT(results.summary(), Catch::Contains("without a checkpoint of that report"));
 }
+
+}  // namespace promotion_test

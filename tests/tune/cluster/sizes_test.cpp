@@ -14,6 +14,8 @@
 #include "support/population_files.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace sizes_test {
+
 using namespace troupe;
 
 namespace {
@@ -160,3 +162,5 @@ TEST_CASE("a scheduler and options that say different sizes are refused", "[tune
   options.sized = [](const Config&) { return tune::Each{.workers = 2}; };
   CHECK_THROWS_WITH(tune::run<counts>(options), Catch::Contains("and so does .sized"));
 }
+
+}  // namespace sizes_test

@@ -18,6 +18,8 @@
 #include "guard.hpp"
 #include "support/temporary_folder.hpp"
 
+namespace sweep_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 using troupe::test::kGuard;
@@ -343,3 +345,5 @@ TEST_CASE("Ctrl-C ends the gangs at once and keeps what they reported", "[tune][
   CHECK(results.duration() < kGuard);
   CHECK(std::filesystem::exists(results.folder() / "summary.json"));
 }
+
+}  // namespace sweep_test

@@ -12,6 +12,8 @@
 
 #include <troupe/troupe.hpp>
 
+namespace thrown_test {
+
 using namespace troupe;
 
 namespace {
@@ -153,3 +155,5 @@ TEST_CASE("a run whose first trials lose their processes in one way is ended",
   CHECK(std::ranges::count_if(results.trials(), is_errored) == 5);
   CHECK_THAT(results.summary(), Catch::Contains("\n      and 4 more trials alike\n"));
 }
+
+}  // namespace thrown_test
