@@ -53,18 +53,28 @@ def printed():
 
 
 @contextlib.contextmanager
-def cluster(*arguments):
-    """A head with a node on this machine; TROUPE_ADDRESS names it meanwhile."""
+def cluster(*arguments, workers=()):
+    """A head with a node on this machine, named "head", and a worker of a core for each name: -> the head's address. TROUPE_ADDRESS is
+    that address meanwhile. What runs on a node finds the node's name in MARK_NODE, and what runs in no cluster finds no such variable."""
     with tempfile.TemporaryDirectory() as folder, open(f"{folder}/out", "wb") as out, variables(XDG_STATE_HOME=folder):
-        head = subprocess.Popen([PROGRAM, "head", "--port", "0", *arguments], stdout=out, stderr=out)
+        started = []
+
+        def start(name, *command):
+            started.append(subprocess.Popen([PROGRAM, *command, "--name", name], stdout=out, stderr=out,
+                                            env=os.environ | {"MARK_NODE": name}))
+            wait_for(lambda: re.search(rf"^node .* joined: {name} ", Path(folder, "out").read_text(), re.MULTILINE))
+
         try:
-            wait_for(lambda: "joined" in Path(folder, "out").read_text())
+            start("head", "head", "--port", "0", *arguments)
             address = re.search(r"TROUPE_ADDRESS=(\S+)", Path(folder, "out").read_text())[1]
+            for name in workers:
+                start(name, "worker", "--head", address, "--cpus", "1")
             with variables(TROUPE_ADDRESS=address):
-                yield
+                yield address
         finally:
-            head.send_signal(signal.SIGTERM)
-            head.wait(60)
+            for process in reversed(started):
+                process.send_signal(signal.SIGTERM)
+                process.wait(60)
 
 
 def driver(code, **more):
