@@ -15,7 +15,7 @@ from pathlib import Path
 
 TOOLS = ("awk", "bash", "cut", "dirname", "env", "grep", "mkdir", "nproc", "pwd", "rm", "sed", "sha256sum", "sort", "tr", "uniq", "xargs")
 BUILD = {"g++", "cmake", "libboost1.81-dev", "ninja-build"}
-TEST = {"chromium", "clang-16", "fish", "gdb", "iproute2", "zsh"}
+TEST = {"chromium", "clang-16", "fish", "gdb", "groff-base", "iproute2", "zsh"}
 LINT = {"clang-format-14", "clang-tidy-14"}
 # arguments of ./run -> what is asked for, and what is not
 WANTED = {
