@@ -218,6 +218,18 @@ def rows(troupe, torch, spark, rounds):
         yield "TorchDistributor(2).run(function), local", statistics.median(ours), None, statistics.median(theirs), "Spark's"
 
 
+def missed_by(what, ours, goal):
+    """For people; None where the row has no goal, or reached it."""
+    return f"{what}: {ours:.3f} s, and the goal is {goal} s" if goal is not None and ours > goal else None
+
+
+def text_of(what, ours, goal, theirs, peer):
+    """A row, for people."""
+    aim = f"goal {goal} s" + (", missed" if missed_by(what, ours, goal) else "") if goal is not None else ""
+    beside = f"{peer} {theirs:.3f} s, {theirs / max(ours, 1e-4):.0f}x" if theirs else ""
+    return f"{what:<60}{ours:8.3f} s  {aim:<20}{beside}".rstrip()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("troupe")
@@ -237,13 +249,12 @@ def main():
     missed = []
     try:
         for what, ours, goal, theirs, peer in rows(troupe, torch, spark, given.rounds):
-            if goal is not None and ours > goal:
-                missed.append(f"{what}: {ours:.3f} s, and the goal is {goal} s")
+            if why := missed_by(what, ours, goal):
+                missed.append(why)
             if given.json:
                 print(json.dumps({"name": what, "troupe_s": ours, "goal_s": goal, "peer": peer, "peer_s": theirs}), flush=True)
             else:
-                beside = f"  {peer} {theirs:.3f} s, {theirs / max(ours, 1e-4):.0f}x" if theirs else ""
-                print(f"{what:<60}{ours:8.3f} s{beside}", flush=True)
+                print(text_of(what, ours, goal, theirs, peer), flush=True)
     except NoPeer as why:
         print(f"# {why}", file=sys.stderr)
     if given.check and missed:
