@@ -24,6 +24,46 @@ TEST_CASE("what a job's program has left ends with the program, whatever its ses
   CHECK(state(cluster, "leaves") == "failed with exit code 4");
 }
 
+TEST_CASE("a job that succeeds says how many processes its program left running",
+          "[launch][cluster]") {
+  const TestCluster cluster(1);
+  const std::string told = "2 processes that it left running were killed";
+  const auto ready = cluster.folder() + "/ready";
+  const auto begins = [&](const std::string& name) {
+    return "setsid sh -c ': > " + ready + name + "; exec sleep 300' & ";
+  };
+  const auto done = job(
+      cluster, {"submit", "--wait", "--name", "leaves", "--env", "MARK_KEPT=1", "--", "sh", "-c",
+                begins("1") + begins("2") + "sleep 300 & until [ -e " + ready + "1 ] && [ -e " +
+                    ready + "2 ]; do sleep 0.01; done; exit 0"});
+  CHECK(done.exit_code == 0);
+  CHECK(processes_with("MARK_KEPT=1").empty());
+  CHECK_THAT(done.output, Catch::Contains("troupe: leaves has ended; " + told + "\n"));
+  CHECK(state(cluster, "leaves") == "succeeded");
+  CHECK(row(cluster, "leaves").at("left_processes") == 2);
+  CHECK_THAT(job(cluster, {"status", "leaves"}).output,
+             Catch::Contains(": succeeded; " + told + "\n"));
+  CHECK(job(cluster, {"logs", "leaves"}).output ==
+        "troupe: the job's program has ended; " + told + ": a job ends with its program\n");
+}
+
+TEST_CASE("what a job's program leaves in its own process group, or a stop ends, is not told",
+          "[launch][cluster]") {
+  const TestCluster cluster(1);
+  const auto ready = cluster.folder() + "/ready";
+  const auto done = job(cluster, {"submit", "--wait", "--name", "group", "--", "sh", "-c",
+                                  "sleep 300 & sleep 300 & exit 0"});
+  CHECK(done.exit_code == 0);
+  CHECK(row(cluster, "group").at("left_processes") == 0);
+  CHECK_THAT(job(cluster, {"logs", "group"}).output, !Catch::Contains("has ended"));
+
+  job(cluster, {"submit", "--name", "stopped", "--", "sh", "-c",
+                "setsid sh -c 'trap \"\" TERM; : > " + ready + "; exec sleep 300' & sleep 300"});
+  CHECK(eventually([&] { return std::filesystem::exists(ready); }));
+  CHECK(job(cluster, {"stop", "stopped", "--grace", "0.1"}).exit_code == 0);
+  CHECK(row(cluster, "stopped").at("left_processes") == 0);
+}
+
 TEST_CASE("a job that is stopped leaves nothing that runs", "[launch][cluster]") {
   const TestCluster cluster(1);
   job(cluster, {"submit", "--name", "stubborn", "--env", "MARK_STOPPED=1", "--", "sh", "-c",

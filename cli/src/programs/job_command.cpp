@@ -60,6 +60,12 @@ void say_what_is_lost(const std::string& job, const launch::JobInfo& info) {
                   store::format_bytes(info.lost_bytes), job, info.why_lost));
 }
 
+/// A job that succeeded may have meant them to go on.
+void say_what_was_left(const std::string& job, const launch::JobInfo& info) {
+  if (info.left_processes == 0) return;
+  say(stderr, fmt::format("troupe: {} has ended; {}\n", job, what_was_left(info)));
+}
+
 /// None where it does not answer: it was submitted all the same.
 std::optional<launch::JobInfo> look_once(const std::string& job) {
   try {
@@ -93,6 +99,7 @@ int submit(const JobArguments& arguments, const Cluster& cluster) {
   if (!arguments.wait) return 0;
   const auto info = launch::await_job(job, cluster);
   say_what_is_lost(job, info);
+  say_what_was_left(job, info);
   if (status_of(info) == 0 && !info.was_stopped && info.not_started.empty()) return 0;
   say_how(job, info);
   if (info.not_started.empty())

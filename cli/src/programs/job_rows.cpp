@@ -33,6 +33,7 @@ nlohmann::json json_of(const launch::ListedJob& job) {
     row["ended"] = job.info->ended;
     row["exit_code"] = job.info->exit_code;
     row["signal"] = job.info->signal;
+    row["left_processes"] = job.info->left_processes;
   }
   return row;
 }
@@ -56,6 +57,7 @@ std::string about(const launch::ListedJob& job) {
     text += fmt::format("; {} of its output are lost, as its log could not be written: {}",
                         store::format_bytes(job.info->lost_bytes), job.info->why_lost);
   }
+  if (job.info && job.info->left_processes > 0) text += "; " + what_was_left(*job.info);
   return text;
 }
 

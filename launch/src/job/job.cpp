@@ -32,6 +32,13 @@ std::string state_of(const JobInfo& info) {
                              : fmt::format("failed with exit code {}", info.exit_code);
 }
 
+std::string what_was_left(const JobInfo& info) {
+  if (info.left_processes == 0) return {};
+  return info.left_processes == 1
+             ? "1 process that it left running was killed"
+             : fmt::format("{} processes that it left running were killed", info.left_processes);
+}
+
 std::string text_of_end(const JobInfo& info) {
   constexpr std::size_t kMostCommand = 1000, kMostWhy = 1000;
   return config::to_text({{"command", config::printable(info.command, kMostCommand)},
@@ -44,7 +51,8 @@ std::string text_of_end(const JobInfo& info) {
                           {"started", info.started},
                           {"ended", info.ended},
                           {"lost_bytes", info.lost_bytes},
-                          {"why_lost", config::printable(info.why_lost, kMostWhy)}});
+                          {"why_lost", config::printable(info.why_lost, kMostWhy)},
+                          {"left_processes", info.left_processes}});
 }
 
 std::optional<JobInfo> end_in(const std::string& text) {
@@ -62,7 +70,8 @@ std::optional<JobInfo> end_in(const std::string& text) {
                    .started = end.at("started").get<double>(),
                    .ended = end.at("ended").get<double>(),
                    .lost_bytes = end.at("lost_bytes").get<std::uint64_t>(),
-                   .why_lost = end.at("why_lost").get<std::string>()};
+                   .why_lost = end.at("why_lost").get<std::string>(),
+                   .left_processes = end.at("left_processes").get<std::uint64_t>()};
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }

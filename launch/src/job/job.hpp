@@ -39,10 +39,16 @@ struct JobInfo {
   double ended = 0;
   std::uint64_t lost_bytes = 0;  ///< of what the program printed: the log could not be written
   std::string why_lost = {};     ///< "No space left on device", of the last loss
+  /// Processes that the program left running in process groups of their own as it ended by itself,
+  /// and that were killed.
+  std::uint64_t left_processes = 0;
 };
 
 /// For people: "running", "stopped", "failed with exit code 2".
 std::string state_of(const JobInfo& info);
+
+/// "2 processes that it left running were killed"; empty: there were none.
+std::string what_was_left(const JobInfo& info);
 
 /// A job that is over, as its actor tells the head, which keeps the text when the actor is gone with
 /// its node. The command and the reasons are cut to fit there, and are printable.

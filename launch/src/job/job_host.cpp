@@ -61,7 +61,9 @@ JobHost::JobHost(JobOrder order, const std::string& archive) {
   programs_ = std::make_unique<Programs>(
       std::vector<ProgramSpec>{{order.arguments, environment_of(order), directory}});
   // Who asks next is told so.
-  if (programs_->pids().empty()) take(programs_->next(kLookAtPrograms));
+  const auto pids = programs_->pids();
+  if (!pids.empty()) program_ = pids.front();
+  if (pids.empty()) take(programs_->next(kLookAtPrograms));
   follower_ = std::thread([this] { follow(); });
 }
 
@@ -148,11 +150,23 @@ bool JobHost::end_left() {
     if (!until || Clock::now() >= *until || left_.ask_to_end({}) == 0) break;
     std::this_thread::sleep_for(kLookAtLeft);
   }
-  const auto left = LeftProcesses::kill_all(kLeftEndLimit);
-  if (left == 0) return true;
+  const auto killed = LeftProcesses::kill_all(kLeftEndLimit, program_);
+  if (!stopped_by() && !leaving_) tell_of_left(killed.outside);
+  if (killed.running == 0) return true;
   log_.write(fmt::format("troupe: {} processes of this job have not ended {} s after SIGKILL\n",
-                         left, kLeftEndLimit.count()));
+                         killed.running, kLeftEndLimit.count()));
   return false;
+}
+
+/// Who expects them to go on would look for their failure elsewhere.
+void JobHost::tell_of_left(std::size_t processes) {
+  if (processes == 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    info_.left_processes = processes;
+  }
+  log_.write(fmt::format("troupe: the job's program has ended; {}: a job ends with its program\n",
+                         what_was_left(info())));
 }
 
 std::optional<JobHost::Clock::time_point> JobHost::stopped_by() const {

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <string_view>
 #include <thread>
 
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "host/programs.hpp"
@@ -29,7 +32,8 @@ namespace troupe::launch {
 /// in short, where it outlives the node.
 ///
 /// What a program has left runs on for the rest of the grace where the job was stopped, and is
-/// killed at once where the program has ended by itself.
+/// killed at once where the program has ended by itself, which the log and the list of jobs then
+/// tell.
 class JobHost {
  public:
   static constexpr std::string_view troupe_label = "troupe job";
@@ -54,6 +58,7 @@ class JobHost {
   void take(const HostNews& news);
   void note_over();
   bool end_left();  // -> none of them runs
+  void tell_of_left(std::size_t processes);
   std::optional<Clock::time_point> stopped_by() const;
 
   mutable std::mutex mutex_;
@@ -64,6 +69,7 @@ class JobHost {
   std::unique_ptr<LiveFolder> scratch_;          // with the file of the token; none: it has none
   std::unique_ptr<LiveFolder> folder_;
   std::unique_ptr<Programs> programs_;
+  pid_t program_ = 0;  // leads a process group; 0: it was not started
   std::atomic<bool> leaving_{false};
   std::thread follower_;  // prints what the program prints
 };

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "node/guard/orphans.hpp"
 
@@ -49,13 +50,19 @@ std::size_t LeftProcesses::ask_to_end(const std::vector<pid_t>& programs) {
   return running;
 }
 
-std::size_t LeftProcesses::kill_all(std::chrono::milliseconds limit) {
+LeftProcesses::Killed LeftProcesses::kill_all(std::chrono::milliseconds limit, pid_t group) {
+  std::set<pid_t> outside;
+  const auto is_left = [&outside, group](pid_t child) {
+    const bool is_running = runs(child);
+    if (is_running && ::getpgid(child) != group) outside.insert(child);
+    return is_running;
+  };
   const auto end = std::chrono::steady_clock::now() + limit;
   for (;;) {
-    const auto left = node::kill_orphans(runs);
+    const auto running = node::kill_orphans(is_left);
     // Unlike the list of children, which may miss one, this is sure.
-    if (::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return 0;
-    if (std::chrono::steady_clock::now() > end) return left;
+    if (::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) return {outside.size(), 0};
+    if (std::chrono::steady_clock::now() > end) return {outside.size(), running};
     std::this_thread::sleep_for(kBetweenKills);
   }
 }

@@ -21,9 +21,14 @@ class LeftProcesses {
   void reap(const std::vector<pid_t>& programs);
   /// SIGTERM to each that has not had it yet, and reaps those that have ended. -> how many run.
   std::size_t ask_to_end(const std::vector<pid_t>& programs);
+  struct Killed {
+    std::size_t outside = 0;  ///< that ran outside `group`, each counted once
+    std::size_t running = 0;  ///< that have not ended within the limit
+  };
   /// SIGKILL to each child of this process, and to what each leaves in turn, until none is there or
-  /// the time is over. -> how many run. Blocks that long. No program may run.
-  static std::size_t kill_all(std::chrono::milliseconds limit);
+  /// the time is over. Blocks that long. No program may run. `group`: the process group of a program
+  /// that has ended, which has had SIGKILL already: whether its processes still run here is chance.
+  static Killed kill_all(std::chrono::milliseconds limit, pid_t group);
 
  private:
   static bool runs(pid_t child);
