@@ -21,6 +21,7 @@
 #include "output.hpp"
 #include "transport/find_token.hpp"
 #include "transport/socket/socket.hpp"
+#include "words/shell_word.hpp"
 #include "workdir/workdir.hpp"
 
 namespace troupe::cli {
@@ -40,7 +41,8 @@ void greet(const head::Head& head, const HeadArguments& arguments, const std::st
   const auto address = transport::format_endpoint(reached_at(arguments.host), head.port());
   // One that is not looked for by itself is named in what is to be typed.
   const bool is_named = !arguments.token_file.empty();
-  const auto file = is_named ? shell_word(std::filesystem::absolute(token_file)) : token_file;
+  const auto file =
+      is_named ? launch::shell_word(std::filesystem::absolute(token_file)) : token_file;
   auto text = fmt::format(
       "troupe {}: the head of cluster {} listens on {}\n"
       "  add a machine:  troupe worker --head {}{}\n"

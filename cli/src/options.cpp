@@ -18,6 +18,7 @@
 #include "output.hpp"
 #include "store/memory/spill.hpp"
 #include "transport/find_token.hpp"
+#include "words/shell_word.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -202,19 +203,11 @@ std::string named_address(const std::string& given) {
 
 bool is_private(const std::string& given) { return named_address(given).empty(); }
 
-std::string shell_word(const std::string& text) {
-  constexpr auto* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%";
-  if (text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string word = "'";
-  for (const char each : text) word += each == '\'' ? std::string("'\\''") : std::string(1, each);
-  return word + "'";
-}
-
 std::string asked_of(const std::string& address, const std::string& token_file) {
   std::string words;
-  if (!address.empty()) words += " --address " + shell_word(address);
+  if (!address.empty()) words += " --address " + launch::shell_word(address);
   if (!token_file.empty())
-    words += " --token-file " + shell_word(std::filesystem::absolute(token_file).string());
+    words += " --token-file " + launch::shell_word(std::filesystem::absolute(token_file).string());
   return words;
 }
 

@@ -71,8 +71,6 @@ struct FoundHead {
 /// a head.
 bool is_private(const std::string& given);
 
-/// As a shell reads it as one word.
-std::string shell_word(const std::string& text);
 /// For a command that a message names: " --address X --token-file Y", as far as they were given.
 std::string asked_of(const std::string& address, const std::string& token_file);
 /// The address given, else TROUPE_ADDRESS, else what config::address_file() holds. Throws Refused, naming

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "words/shell_word.hpp"
+
 using namespace troupe::launch;
 using troupe::Strategy;
 
@@ -47,6 +49,43 @@ TEST_CASE("who asks for more ranks than have room is told each way to room", "[l
   CHECK(way(9, {.cpus = 1}, {.per_node = 3}) ==
         "give -n 6, or --cpus 0.1 so that 9 ranks have room, or " + more);
   CHECK(way_to_room(1, {.cpus = 1}, {}, {}).empty());
+}
+
+TEST_CASE("a value of --per-node that does not fit is answered with one that does", "[launch]") {
+  const auto way = [](int ranks, const RankLayout& layout) {
+    return way_to_room(ranks, {.cpus = 1}, layout, kNodes);
+  };
+  CHECK_THAT(way(6, {.per_node = 6}), Catch::StartsWith("give --per-node 3 so that 6 ranks have"));
+  CHECK_THAT(way(6, {.per_node = 1}),
+             Catch::StartsWith("give -n 2, or --per-node 3 so that 6 ranks have room, or "));
+  CHECK_THAT(way(7, {.per_node = 7}), !Catch::Contains("--per-node"));
+  CHECK_THAT(way(4, {.per_node = 5, .on_every_node = true}), !Catch::Contains("--per-node"));
+
+  // Without -n each node has so many.
+  const std::vector<NodeRoom> two(kNodes.begin(), kNodes.begin() + 2);
+  const RankLayout each{.per_node = 4, .on_every_node = true};
+  CHECK_THAT(way_to_room(8, {.cpus = 1}, each, two),
+             Catch::StartsWith("give -n 4, or --per-node 3, or --cpus 0.5 so that 8 ranks have"));
+}
+
+TEST_CASE("a machine that is to be added has the labels that the ranks ask for, as shell words",
+          "[launch]") {
+  const auto way = [](std::string value, const std::vector<NodeRoom>& nodes) {
+    return way_to_room(5, {.cpus = 1, .labels = {{"zone", "a"}, {"disk", std::move(value)}}}, {},
+                       nodes);
+  };
+  CHECK(way("ssd", {}) == "add a machine with `troupe worker --label zone=a --label disk=ssd`");
+  const NodeRoom node{.labels = {{"zone", "a"}, {"disk", "a b"}}, .cpus = 4};
+  CHECK(way("a b", {node}) ==
+        "give -n 4, or --cpus 0.5 so that 5 ranks have room, or add a machine with `troupe worker "
+        "--label zone=a --label 'disk=a b'`");
+}
+
+TEST_CASE("a shell reads a word as it was meant", "[launch]") {
+  CHECK(shell_word("zone=a") == "zone=a");
+  CHECK(shell_word("=a") == "'=a'");
+  CHECK(shell_word("") == "''");
+  CHECK(shell_word("it's") == "'it'\\''s'");
 }
 
 TEST_CASE("nodes without the labels have room for no rank", "[launch]") {

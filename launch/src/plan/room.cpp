@@ -5,6 +5,9 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "words/shell_word.hpp"
 
 namespace troupe::launch {
 namespace {
@@ -59,22 +62,58 @@ std::optional<double> cpus_with_room(int ranks, RankNeeds needs, const RankLayou
   return {};
 }
 
+/// The value of --per-node, below the one that was asked for where there is one, else above it, with
+/// which so many have room.
+std::optional<int> per_node_with_room(int ranks, const RankNeeds& needs, const RankLayout& layout,
+                                      const std::vector<NodeRoom>& nodes) {
+  if (layout.on_every_node) {
+    const auto on = [&needs](const NodeRoom& node) { return ranks_on(node, needs); };
+    const int least = on(std::ranges::min(nodes, {}, on));
+    return least > 0 && least < layout.per_node ? std::optional(least) : std::nullopt;
+  }
+  std::optional<int> found;
+  for (int each = ranks; each > 0; --each) {
+    if (ranks % each != 0 || each == layout.per_node) continue;
+    if (ranks_that_fit(needs, {.per_node = each}, nodes) < ranks) continue;
+    found = each;
+    if (each < layout.per_node) break;
+  }
+  return found;
+}
+
+std::string ranks_have_room(int ranks) {
+  return ranks == 1 ? "1 rank has room" : fmt::format("{} ranks have room", ranks);
+}
+
+std::string machine_to_add(const RankNeeds& needs) {
+  std::string command = "troupe worker";
+  for (const auto& [key, value] : needs.labels)
+    command += fmt::format(" --label {}", shell_word(fmt::format("{}={}", key, value)));
+  return fmt::format("add a machine with `{}`", command);
+}
+
 }  // namespace
 
 std::string way_to_room(int ranks, const RankNeeds& needs, const RankLayout& layout,
                         const std::vector<NodeRoom>& nodes) {
+  if (nodes.empty()) return needs.labels.empty() ? "" : machine_to_add(needs);
   const int fitting = ranks_that_fit(needs, layout, nodes);
-  if (nodes.empty() || fitting >= ranks) return {};
-  std::string ways = fitting > 0 ? fmt::format("give -n {}, or ", fitting) : "give ";
-  if (const auto cpus = cpus_with_room(ranks, needs, layout, nodes)) {
-    ways += fmt::format("--cpus {:g} so that {}, or ", *cpus,
-                        ranks == 1 ? "1 rank has room" : fmt::format("{} ranks have room", ranks));
+  if (fitting >= ranks) return {};
+  std::vector<std::string> ways;
+  if (fitting > 0) ways.push_back(fmt::format("-n {}", fitting));
+  if (layout.per_node > 0) {
+    if (const auto each = per_node_with_room(ranks, needs, layout, nodes)) {
+      ways.push_back(layout.on_every_node
+                         ? fmt::format("--per-node {}", *each)
+                         : fmt::format("--per-node {} so that {}", *each, ranks_have_room(ranks)));
+    }
   }
+  if (const auto cpus = cpus_with_room(ranks, needs, layout, nodes))
+    ways.push_back(fmt::format("--cpus {:g} so that {}", *cpus, ranks_have_room(ranks)));
   if (layout.per_node == 0 && ranks_that_fit(needs, {}, nodes) >= ranks)
-    ways += "another --strategy, or ";
-  // Nothing that is given makes room.
-  if (ways == "give ") ways.clear();
-  return ways + "add a machine with `troupe worker`";
+    ways.emplace_back("another --strategy");
+  if (ways.empty()) return machine_to_add(needs);
+  return fmt::format("give {}, or {}", fmt::join(ways, ", or "), machine_to_add(needs));
 }
 
 }  // namespace troupe::launch

@@ -115,8 +115,11 @@ PendingGang<RankHost> request(const LaunchOptions& options, int hosts, int per_h
 
 /// Behind why the head can never place so many ranks: what to do. Empty where that is not known.
 std::string way_to_room(const LaunchOptions& options, const Cluster& cluster, int ranks) try {
-  const auto way = way_to_room(ranks, needs_of(options), {options.per_node, options.strategy},
-                               nodes_for(options, cluster, "total"));
+  const RankLayout layout{.per_node = options.per_node,
+                          .strategy = options.strategy,
+                          .on_every_node = options.per_node > 0 && !options.size_given};
+  const auto way =
+      way_to_room(ranks, needs_of(options), layout, nodes_for(options, cluster, "total"));
   return way.empty() ? way : ": " + way;
 } catch (const Error&) {
   return {};  // the head is gone by now
