@@ -71,7 +71,7 @@ std::vector<std::string> holders(const json& status, Number node, const RunningC
     types[actor.at("process").get<Number>()] = actor.at("type").get<std::string>();
   std::vector<Holders> all;
   for (const auto& process : status.at("processes")) {
-    const auto& held = process.at("held");
+    const auto held = process.value("held", json::object());  // an older head does not say it
     if (held.empty() || process.at("node") != node) continue;
     const auto job = process.at("job").get<Number>();
     auto doing = doing_of(process, types, running);
@@ -88,7 +88,7 @@ std::vector<std::string> holders(const json& status, Number node, const RunningC
 
 bool has_leased_holder(const json& status) {
   return std::ranges::any_of(status.at("processes"), [](const json& process) {
-    return is_leased(process) && !process.at("held").empty();
+    return is_leased(process) && !process.value("held", json::object()).empty();
   });
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -131,9 +130,9 @@ void print_rows(const json& status) {
 /// What leased processes run is known to their nodes alone, and the status does not wait for one that
 /// stands still.
 RunningCalls running_calls(const FoundHead& head, const config::FoundToken& token) {
-  constexpr std::chrono::seconds kPatience{2};
+  constexpr int kSeconds = 2;
   try {
-    return RunningCalls(ask_nodes(head, token, {{"do", "running"}}, kPatience));
+    return RunningCalls(ask_nodes(head, token, {{"do", "running"}, {"seconds", kSeconds}}));
   } catch (const Error&) {
     return {};
   }

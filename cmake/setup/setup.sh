@@ -58,6 +58,11 @@ check_tools() {
   done
 }
 
+# Has sudo ask for a password now, where the packages of these needs are to be installed later, in the background.
+ask_for_root() {
+  [ "$(id -u)" -eq 0 ] || ! command -v sudo > /dev/null || ! is_debian_12 || [ -z "$(missing_packages "$@")" ] || sudo true
+}
+
 setup_packages() {
   local missing
   mapfile -t missing < <(missing_packages "$@")

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 import troupe
-from support import PROGRAM, TREE
+from support import PROGRAM, TREE, entered
 
 RUN = "import troupe; print(troupe.TorchDistributor(2, use_gpu=False).run(lambda x: x * 2, 21), troupe.__file__)"
 
@@ -34,7 +34,7 @@ class SourceTest(unittest.TestCase):
             why = f"{sys.executable} has no setuptools of 70.1 or later, which builds the package"
             print(f"skipped: {why}", flush=True)
             raise unittest.SkipTest(why) from None
-        folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+        folder = entered(tempfile.TemporaryDirectory(), cls.addClassCleanup)
         cls.package = installed(folder)
         cls.elsewhere = Path(folder, "elsewhere")
         cls.elsewhere.mkdir()
@@ -71,7 +71,7 @@ class SourceTest(unittest.TestCase):
         self.assertEqual(done.stdout, f"troupe {troupe.__version__}\n", done.stderr)
 
     def test_without_a_program_a_run_says_what_to_do(self):
-        done = self.python(RUN, path=f"{self.package}/bin:/usr/bin:/bin")
+        done = self.python(RUN, path=f"{self.package}/bin")
         self.assertEqual(done.returncode, 1)
         self.assertIn("the program `troupe` is not there: this package was installed without it", done.stderr)
 

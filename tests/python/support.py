@@ -44,6 +44,13 @@ def two_gpus():
         yield dict(os.environ, LD_LIBRARY_PATH=folder)
 
 
+def entered(context, add_cleanup):
+    """-> what the context gives. The clean-up of a test (addCleanup) or of its class (addClassCleanup) leaves it."""
+    value = context.__enter__()
+    add_cleanup(context.__exit__, None, None, None)
+    return value
+
+
 @contextlib.contextmanager
 def printed():
     """-> what is printed meanwhile, the standard error too."""

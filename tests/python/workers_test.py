@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 import troupe
-from support import cluster, printed, variables
+from support import cluster, entered, printed, variables
 
 NODES = ["head", "w1", "w2"]
 
@@ -29,11 +29,11 @@ class WorkersTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         # The workers take a core each, as the head's node does: three ranks fit on no fewer nodes.
-        cls.address = cls.enterClassContext(cluster("--cpus", "1", workers=NODES[1:]))
+        cls.address = entered(cluster("--cpus", "1", workers=NODES[1:]), cls.addClassCleanup)
 
     def setUp(self):
-        self.folder = self.enterContext(tempfile.TemporaryDirectory())
-        self.output = self.enterContext(printed())
+        self.folder = entered(tempfile.TemporaryDirectory(), self.addCleanup)
+        self.output = entered(printed(), self.addCleanup)
 
     def nodes(self):
         """The nodes' names by the numbers of the ranks that ran there."""
@@ -49,7 +49,7 @@ class WorkersTest(unittest.TestCase):
         for runner in runners:
             name = type(runner).__name__
             with self.subTest(name):
-                folder = self.folder = self.enterContext(tempfile.TemporaryDirectory())
+                folder = self.folder = entered(tempfile.TemporaryDirectory(), self.addCleanup)
                 self.assertEqual(runner.run(say_where, folder=folder, of=name), {"rank": 0, "ranks": 3, "of": name})
                 self.check_ran_on_all_nodes()
 
@@ -61,7 +61,7 @@ class WorkersTest(unittest.TestCase):
                        troupe.MirroredStrategyRunner(3, use_gpu=False, use_custom_strategy=True, options=options))
             for runner in runners:
                 with self.subTest(type(runner).__name__, variable=variable), variables(TROUPE_ADDRESS=variable):
-                    folder = self.folder = self.enterContext(tempfile.TemporaryDirectory())
+                    folder = self.folder = entered(tempfile.TemporaryDirectory(), self.addCleanup)
                     self.assertEqual(runner.run(say_where, folder=folder), {"rank": 0, "ranks": 3})
                     self.check_ran_on_all_nodes()
 

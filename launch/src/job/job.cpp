@@ -71,7 +71,7 @@ std::optional<JobInfo> end_in(const std::string& text) {
                    .ended = end.at("ended").get<double>(),
                    .lost_bytes = end.at("lost_bytes").get<std::uint64_t>(),
                    .why_lost = end.at("why_lost").get<std::string>(),
-                   .left_processes = end.at("left_processes").get<std::uint64_t>()};
+                   .left_processes = end.value("left_processes", std::uint64_t{0})};
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }

@@ -292,7 +292,8 @@ TEST_CASE("a node that stands still is named, and the objects of the others are 
     return list(cluster, "objects", {"--json"});
   }();
   CHECK(shown.exit_code == 1);
-  CHECK(shown.errors == "troupe: node w2 has not answered: its objects are missing\n");
+  CHECK_THAT(shown.errors,
+             Catch::Contains("troupe: node w2 has not answered: its objects are missing\n"));
   CHECK(ids(json::parse(shown.output)) == ids(before));
   holder.signal(SIGKILL);
 }
@@ -306,7 +307,9 @@ TEST_CASE("what runs on a node that stands still is not known", "[cli][cluster][
     return list(cluster, "tasks", {"--json"});
   }();
   CHECK(shown.exit_code == 1);
-  CHECK(shown.errors == "troupe: node w1 has not answered: which tasks run there is not known\n");
+  CHECK_THAT(
+      shown.errors,
+      Catch::Contains("troupe: node w1 has not answered: which tasks run there is not known\n"));
   CHECK(with_state(json::parse(shown.output), "unknown") == 2);
   holder.signal(SIGKILL);
 }
@@ -324,7 +327,7 @@ TEST_CASE("a list that a filter limits to one node asks no other one, which may 
     const auto shown = list(cluster, what, {"--filter", filter, "--json"});
     INFO(what << ' ' << filter);
     CHECK(shown.exit_code == 0);
-    CHECK(shown.errors.empty());
+    CHECK_THAT(shown.errors, !Catch::Contains("has not answered"));
   }
   holder.signal(SIGKILL);
 }

@@ -20,8 +20,13 @@ inline std::vector<std::string> with_own_mounts(const std::string& mounts,
   return command;
 }
 
-/// False, with a line that says so, where this user may not mount, as in many containers.
-inline bool can_mount() {
+/// False, with a line that says so, where this user may not mount, as in many containers, or where
+/// the programs of this build lie in the folder that is to be hidden.
+inline bool can_mount(const std::string& hidden = "/nothing") {
+  if (std::string(TROUPE_PROGRAM).starts_with(hidden + "/")) {
+    WARN("skipped: the programs of this build lie in " + hidden);
+    return false;
+  }
   const bool can = run(with_own_mounts("mount -t tmpfs none /tmp", {"true"})).exit_code == 0;
   if (!can) WARN("skipped: no file system can be mounted here");
   return can;

@@ -68,6 +68,14 @@ struct AskedNodes {
     logs.ask(
         wanted, [this](const json& given) { answer = given; }, now);
   }
+  void ask_what_runs(std::chrono::seconds patience) {
+    answer.reset();
+    LogRequests::Wanted wanted;
+    wanted.calls = wanted.running = true;
+    wanted.patience = patience;
+    logs.ask(
+        wanted, [this](const json& given) { answer = given; }, now);
+  }
   void reply_with_object(NodeId from, std::uint8_t state) {
     capnp::MallocMessageBuilder message;
     auto reply = message.initRoot<troupe::wire::LogReply>();
@@ -147,6 +155,19 @@ TEST_CASE("a node that is lost before it answers is named, and no longer waited 
     head.routes.remove_node(NodeId(1));
     head.run(LogRequests::kTick);
   }
+  REQUIRE(head.answer);
+  CHECK(head.silent() == json{"first"});
+}
+
+TEST_CASE("a request may wait for less time than others do", "[head][logs]") {
+  AskedNodes head;
+  head.reply(NodeId(1));
+  head.reply(NodeId(2));
+  head.ask_what_runs(2s);
+  head.reply(NodeId(2), 2);
+  head.run(1s);
+  CHECK_FALSE(head.answer);
+  head.run(2s);
   REQUIRE(head.answer);
   CHECK(head.silent() == json{"first"});
 }

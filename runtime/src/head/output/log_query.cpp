@@ -1,6 +1,8 @@
 #include "head/output/log_query.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -86,6 +88,9 @@ LogRequests::Wanted read_running_query(const json& request) {
   LogRequests::Wanted wanted;
   wanted.calls = true;
   wanted.running = true;
+  const auto most = static_cast<std::uint64_t>(LogRequests::kPatience.count());
+  if (const auto seconds = number_in(request, "seconds"); seconds > 0)
+    wanted.patience = std::chrono::seconds(std::min(seconds, most));
   wanted.nodes = nodes_in(request);
   wanted.most = kMostRunningBytes;
   return wanted;

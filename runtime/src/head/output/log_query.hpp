@@ -17,8 +17,8 @@ LogRequests::Wanted read_log_query(const nlohmann::json& request, const Control&
 /// read_log_query.
 LogRequests::Wanted read_timeline_query(const nlohmann::json& request);
 
-/// What `troupe list tasks` asks for: {"nodes": [N]}, the calls that are under way there. Throws as
-/// read_log_query.
+/// What `troupe list tasks` and `troupe status` ask for: {"nodes": [N], "seconds": how long they are
+/// waited for, kPatience at most}, the calls that are under way there. Throws as read_log_query.
 LogRequests::Wanted read_running_query(const nlohmann::json& request);
 
 /// What `troupe list objects` asks for: {"most": how many of each node, "nodes": [N]}. Throws as

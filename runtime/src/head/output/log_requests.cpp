@@ -50,7 +50,7 @@ void LogRequests::ask(const Wanted& wanted, Answer answer, Clock::time_point now
   const auto id = ++last_;
   auto& waiting = waiting_[id];
   waiting.answer = std::move(answer);
-  waiting.until = now + kPatience;
+  waiting.until = now + wanted.patience;
   waiting.over = is_over(wanted);
   waiting.asked = os::unix_ns();
   if (wanted.objects) waiting.objects = json::array();

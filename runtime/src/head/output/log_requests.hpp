@@ -17,7 +17,7 @@ namespace troupe::head {
 
 /// What administrators ask of log files and of single objects, which lie on the nodes: each request
 /// goes to every node, or to those that it names, and is answered once all of these have answered or
-/// are gone, or after kPatience with what there is. What the head itself stands still does not count.
+/// are gone, or after its patience with what there is. What the head itself stands still does not count.
 /// Belongs to the head's loop.
 class LogRequests {
  public:
@@ -42,6 +42,7 @@ class LogRequests {
     bool objects = false;                      ///< not of processes: what stores hold
     ProcessId after{};                         ///< of calls: only of higher numbers
     std::set<NodeId> nodes = {};               ///< of these only; none: of all
+    std::chrono::seconds patience = kPatience;
   };
 
   LogRequests(Routes& routes, Clock::time_point now) : routes_(routes) {

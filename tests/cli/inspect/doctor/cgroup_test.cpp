@@ -27,7 +27,7 @@ TEST_CASE("the doctor names a quota of less than one CPU, and what a node offers
 
 TEST_CASE("the doctor notes a cgroup whose memory is nearly taken", "[cli][doctor]") {
   const LimitedCgroup limit(memory_limit(512));
-  if (!limit.is_there() || !can_mount()) return;
+  if (!limit.is_there() || !can_mount("/mnt")) return;
   const Alone alone;
   const auto taking = [&](const std::string& mebibytes) {
     // What lies in a tmpfs counts as the memory of the group that wrote it.
