@@ -112,12 +112,17 @@ def write_headers(programs, scratch):
 
 
 def compiles_examples(compiler, flags, programs, scratch):
-    """clang++ parses the headers once for all; to g++ they are a part of each source."""
+    """clang++ parses the headers once for all, and instantiates once what they use of each other; to g++ they are a part of
+    each source."""
     everything = write_headers(programs, scratch)
-    precompiled = scratch / f"every_header.hpp.{'pch' if 'clang' in Path(compiler).name else 'gch'}"
     flags = [*flags, "-Wall", "-Wextra"]
-    run(compiler, *flags, "-x", "c++-header", everything, "-o", precompiled)
-    include = ["-include-pch", precompiled] if precompiled.suffix == ".pch" else ["-include", everything]
+    if "clang" in Path(compiler).name:
+        precompiled = scratch / "every_header.hpp.pch"
+        once, include = ["-fpch-instantiate-templates"], ["-include-pch", precompiled]
+    else:
+        precompiled = scratch / "every_header.hpp.gch"
+        once, include = [], ["-include", everything]
+    run(compiler, *flags, *once, "-x", "c++-header", everything, "-o", precompiled)
     try:
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(lambda source: run(compiler, *flags, *include, "-fsyntax-only", source), programs.examples))
