@@ -1,7 +1,9 @@
 #include "plan/room.hpp"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
+#include "plan/status_nodes.hpp"
 #include "words/shell_word.hpp"
 
 using namespace troupe::launch;
@@ -25,6 +27,11 @@ TEST_CASE("ranks have room where each need of theirs is met", "[launch]") {
   CHECK(fitting({.cpus = 0.5}) == 15);
   CHECK(fitting({.cpus = 1, .gpus = 0.5}) == 2);
   CHECK(fitting({.cpus = 1, .memory_gb = 4}) == 2);
+  const std::vector<NodeRoom> gpus{{.cpus = 8, .gpus = 2.5}};
+  CHECK(ranks_that_fit({.gpus = 0.6}, {}, gpus) == 2);
+  CHECK(ranks_that_fit({.gpus = 0.5}, {}, gpus) == 5);
+  CHECK(ranks_that_fit({.gpus = 0.1}, {}, gpus) == 8);
+  CHECK(ranks_that_fit({.gpus = 2}, {}, gpus) == 1);
   CHECK(fitting({.cpus = 5}) == 0);
   CHECK(ranks_that_fit({}, {}, {}) == 0);
 }
@@ -104,4 +111,13 @@ TEST_CASE("room is counted as the strategy and the ranks of a node have it", "[l
   CHECK(fitting({.cpus = 1}, {.per_node = 4}) == 4);
   CHECK(fitting({.cpus = 1}, {.per_node = 5}) == 0);
   CHECK(fitting({.cpus = 1, .labels = {{"zone", "b"}}}, {.per_node = 2}) == 2);
+}
+
+TEST_CASE("a gang that starts is the own one where its driver has this process id", "[launch]") {
+  const nlohmann::json status{
+      {"jobs", {{{"job", 1}, {"pid", 70}}, {{"job", 2}, {"pid", 80}}}},
+      {"gangs", {{{"job", 1}, {"state", "placed"}}, {{"job", 2}, {"state", "starting"}}}}};
+  CHECK_FALSE(own_gang_starts(status, 70));
+  CHECK(own_gang_starts(status, 80));
+  CHECK_FALSE(own_gang_starts(status, 90));
 }

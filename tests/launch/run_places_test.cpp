@@ -94,6 +94,25 @@ TEST_CASE("an elastic gang counts only the nodes where its ranks may be", "[laun
   CHECK(size_of({"--per-node", "1", "--label", "zone=b"}) == 1);
 }
 
+TEST_CASE("an elastic gang has fewer ranks where the parts of GPUs that are free are too small",
+          "[launch][cluster]") {
+  TestCluster cluster(0);
+  cluster.add_worker({"--cpus", "8", "--gpus", "3"});
+  const auto holds = [&] {
+    return Child({TROUPE_PROGRAM, "run", "--address", cluster.address(), "--gpus", "0.6", "--",
+                  "sh", "-c", "echo here; exec sleep 600"},
+                 cluster.environment());
+  };
+  auto one = holds(), other = holds();
+  for (auto* holder : {&one, &other}) holder->wait_for_output("[0] here");
+  // 1.8 of three GPUs, of which 0.4 are no place for a rank.
+  const auto done = run_at(
+      cluster, {"-n", "1:2", "--gpus", "0.7", "--", "sh", "-c", "echo $RANK of $WORLD_SIZE"});
+  INFO(done.output);
+  CHECK(done.exit_code == 0);
+  CHECK_THAT(done.output, Catch::Contains("[0] 0 of 1\n"));
+}
+
 TEST_CASE("an elastic gang that waits says why, and keeps its place in the queue",
           "[launch][cluster]") {
   TestCluster cluster(0);

@@ -12,13 +12,24 @@
 namespace troupe::launch {
 namespace {
 
+constexpr double kTolerance = 1e-6;
+
+/// Ranks with a part of a GPU each: what is free of several GPUs may be no whole one, which only
+/// whoever places the ranks knows.
+double ranks_on_gpus(double gpus, double part) {
+  const double whole = std::floor(gpus + kTolerance);
+  const double each = std::floor(1 / part + kTolerance);
+  return whole * each + std::floor((gpus - whole) / part + kTolerance);
+}
+
 int ranks_on(const NodeRoom& node, const RankNeeds& needs) {
   if (!has_labels(node, needs)) return 0;
   double most = 1 << 16;
   if (needs.cpus > 0) most = std::min(most, node.cpus / needs.cpus);
-  if (needs.gpus > 0) most = std::min(most, node.gpus / needs.gpus);
+  if (needs.gpus >= 1) most = std::min(most, node.gpus / needs.gpus);
+  if (needs.gpus > 0 && needs.gpus < 1) most = std::min(most, ranks_on_gpus(node.gpus, needs.gpus));
   if (needs.memory_gb > 0) most = std::min(most, node.memory_gb / needs.memory_gb);
-  return static_cast<int>(std::floor(most + 1e-6));
+  return static_cast<int>(std::floor(most + kTolerance));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ struct NodeRoom {
   double cpus = 0;
   double gpus = 0;
   double memory_gb = 0;
+  std::uint32_t node = 0;  ///< its number in the cluster
 };
 
 /// Where ranks may be together.

@@ -1,12 +1,13 @@
 #include "run/placement.hpp"
 
 #include <algorithm>
-#include <string_view>
+#include <limits>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <troupe/errors.hpp>
@@ -14,6 +15,7 @@
 
 #include "plan/needs.hpp"
 #include "plan/room.hpp"
+#include "plan/status_nodes.hpp"
 #include "words/refuse.hpp"
 
 namespace troupe::launch {
@@ -24,10 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{100};
 
-double amount(const json& resources, const char* name) {
-  return resources.contains(name) ? resources.at(name).get<double>() : 0;
-}
-
 RankNeeds needs_of(const LaunchOptions& options) {
   return {.cpus = options.cpus < 0 ? 1 : options.cpus,
           .gpus = options.gpus,
@@ -35,36 +33,19 @@ RankNeeds needs_of(const LaunchOptions& options) {
           .labels = options.labels};
 }
 
-/// Of nodes that have the labels: all that they have ("total"), or what is "free" of those that are
-/// not kept for others.
-std::vector<NodeRoom> nodes_for(const LaunchOptions& options, const Cluster& cluster,
-                                const char* which) {
-  const auto status = json::parse(cluster.status_json());
-  const bool is_free = std::string_view(which) == "free";
-  const auto needs = needs_of(options);
-  std::vector<NodeRoom> nodes;
-  for (const auto& node : status.at("nodes")) {
-    if (is_free && node.at("state") != "ready") continue;
-    const auto& resources = node.at(which);
-    NodeRoom room{.cpus = amount(resources, "cpu"),
-                  .gpus = amount(resources, "gpu"),
-                  .memory_gb = amount(resources, "memory")};
-    for (const auto& [key, value] : node.at("labels").items())
-      room.labels.emplace_back(key, value.get<std::string>());
-    if (has_labels(room, needs)) nodes.push_back(std::move(room));
-  }
-  return nodes;
+std::vector<NodeRoom> nodes_for(const LaunchOptions& options, const Cluster& cluster, Share share) {
+  return nodes_in(json::parse(cluster.status_json()), needs_of(options), share);
 }
 
-/// Ranks that the cluster has room for: now (`which` "free"), or where nothing else ran ("total").
-int room(const LaunchOptions& options, const Cluster& cluster, const char* which) {
+/// Ranks that the cluster has room for: now (Free), or where nothing else ran (Total).
+int room(const LaunchOptions& options, const Cluster& cluster, Share share) {
   return ranks_that_fit(needs_of(options), {options.per_node, options.strategy},
-                        nodes_for(options, cluster, which));
+                        nodes_for(options, cluster, share));
 }
 
 int every_gpu(const LaunchOptions& options, const Cluster& cluster) {
   double gpus = 0;
-  for (const auto& node : nodes_for(options, cluster, "total")) gpus += node.gpus;
+  for (const auto& node : nodes_for(options, cluster, Share::Total)) gpus += node.gpus;
   if (gpus < 1) {
     raise({.kind = Failure::Kind::Impossible,
            .message = fmt::format("-n gpus asks for a rank on each GPU, and {}: give a number of "
@@ -77,32 +58,38 @@ int every_gpu(const LaunchOptions& options, const Cluster& cluster) {
   return static_cast<int>(gpus);
 }
 
+/// The smallest size of an elastic gang, dealt out as so many on each node.
+int least_ranks(const LaunchOptions& options) {
+  const int each = std::max(1, options.per_node);
+  return (options.size.least + each - 1) / each * each;
+}
+
 /// How many ranks to ask for at first. An elastic size: as many as have room now.
 int ranks_to_ask_for(const LaunchOptions& options, const Cluster& cluster) {
   if (options.size.every_gpu) return every_gpu(options, cluster);
   if (options.per_node > 0 && !options.size_given) {
     // Where there is none, the head says why.
-    const auto nodes = nodes_for(options, cluster, "total").size();
+    const auto nodes = nodes_for(options, cluster, Share::Total).size();
     return options.per_node * static_cast<int>(std::max<std::size_t>(1, nodes));
   }
   if (!options.size.is_elastic()) return options.size.most;
-  const int now = room(options, cluster, "free");
+  const int now = room(options, cluster, Share::Free);
   const int each = std::max(1, options.per_node);
-  const int least = (options.size.least + each - 1) / each * each;
+  const int least = least_ranks(options);
   const int most = options.size.most / each * each;
   // None between them is a multiple of --per-node: the caller refuses that.
   return least > most ? options.size.least : std::clamp(now, least, most);
 }
 
-/// Until there is room for as many ranks as the gang had that has just ended, or as the nodes that
-/// are left hold: what its processes had is free once they are gone.
+/// Until there is room for so many ranks, or for as many as the nodes that are left hold: what the
+/// processes of the gang before had is free once they are gone.
 void wait_for_room(const LaunchOptions& options, const Cluster& cluster, int before,
                    const std::function<bool()>& give_up) {
   constexpr std::chrono::seconds kEnding{5};  // others may have taken it
   const auto begun = Clock::now();
   while (!give_up() && Clock::now() - begun < kEnding) {
-    const int there = std::min(before, room(options, cluster, "total"));
-    if (room(options, cluster, "free") >= there) return;
+    const int there = std::min(before, room(options, cluster, Share::Total));
+    if (room(options, cluster, Share::Free) >= there) return;
     std::this_thread::sleep_for(kLook);
   }
 }
@@ -119,7 +106,7 @@ std::string way_to_room(const LaunchOptions& options, const Cluster& cluster, in
                           .strategy = options.strategy,
                           .on_every_node = options.per_node > 0 && !options.size_given};
   const auto way =
-      way_to_room(ranks, needs_of(options), layout, nodes_for(options, cluster, "total"));
+      way_to_room(ranks, needs_of(options), layout, nodes_for(options, cluster, Share::Total));
   return way.empty() ? way : ": " + way;
 } catch (const Error&) {
   return {};  // the head is gone by now
@@ -130,10 +117,15 @@ std::string way_to_room(const LaunchOptions& options, const Cluster& cluster, in
 PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster, int before,
                         const std::function<bool()>& give_up) {
   constexpr std::chrono::seconds kTry{2};  // between looks whether it has to be smaller
+  constexpr int kMostTries = 3;            // of a size that seems to have room
   const int per_host = std::max(1, options.per_node);
-  if (options.size.is_elastic()) wait_for_room(options, cluster, before, give_up);
+  const bool is_elastic = options.size.is_elastic();
+  if (is_elastic) wait_for_room(options, cluster, before, give_up);
+  int most = std::numeric_limits<int>::max();  // once more were not to be had
+  int tried = 0, tries = 0;                    // a number of ranks, and how often
   while (!give_up()) {
-    const int ranks = ranks_to_ask_for(options, cluster);
+    const int ranks = std::min(most, ranks_to_ask_for(options, cluster));
+    if (std::exchange(tried, ranks) != ranks) tries = 0;
     if (ranks % per_host != 0) {
       refuse(
           fmt::format("{} ranks cannot be dealt out as {} on each node (--per-node): "
@@ -141,18 +133,26 @@ PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster, in
                       ranks, per_host, per_host));
     }
     auto pending = request(options, ranks / per_host, per_host);
+    // Parts of GPUs that are free do not always make a whole: there may be less room than it seems.
+    const bool can_be_smaller = is_elastic && ranks > least_ranks(options);
     auto looked = Clock::now();
     while (!pending.wait_for(kLook)) {
       if (give_up()) return {};
-      if (!options.size.is_elastic() || Clock::now() - looked < kTry) continue;
+      if (!can_be_smaller || Clock::now() - looked < kTry) continue;
       looked = Clock::now();
+      if (own_gang_starts(json::parse(cluster.status_json()), ::getpid())) continue;
+      if (++tries == kMostTries) most = ranks - per_host;
       // Others were faster. A gang that is as small as may be keeps its place in the queue.
-      if (ranks_to_ask_for(options, cluster) < ranks) break;
+      if (tries == kMostTries || ranks_to_ask_for(options, cluster) < ranks) break;
     }
     if (!pending.wait_for(std::chrono::milliseconds(0))) continue;
     try {
       return {pending.get(), per_host};
     } catch (const Impossible& why) {
+      if (can_be_smaller) {
+        most = ranks - per_host;
+        continue;
+      }
       raise({.kind = Failure::Kind::Impossible,
              .message = why.what() + way_to_room(options, cluster, ranks)});
     }
