@@ -109,6 +109,7 @@ struct RunArguments {
   std::vector<std::string> labels;  // KEY=VALUE
   std::string strategy = "pack";
   int max_restarts = 0;
+  std::string grow_after;                // seconds, or launch::kNever; empty: not given
   double timeout = 0;                    // seconds; 0: none
   double grace = 1.5;                    // seconds
   std::vector<std::string> environment;  // NAME=VALUE, or NAME

@@ -3,6 +3,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <troupe/errors.hpp>
+
+#include "growth/grow_after.hpp"
+
 using namespace troupe::launch;
 using namespace std::chrono_literals;
 
@@ -269,4 +273,16 @@ TEST_CASE("a gang that is formed anew has room where its own ranks are", "[launc
   CHECK(room_seen(status, needs, {}, running).others_wait);
   status["nodes"][1]["state"] = "drained for request 7";
   CHECK(room_seen(status, needs, {}, running).ranks == 2);
+}
+
+TEST_CASE("--grow-after is a number of seconds, or never", "[launch][growth]") {
+  const GangSize elastic{.least = 2, .most = 8};
+  CHECK(grow_after_s("2.5", elastic, 1) == 2.5);
+  CHECK(grow_after_s("never", elastic, 1) == std::nullopt);
+  CHECK(grow_after_s("", elastic, 1) == kGrowAfterS);
+  CHECK(grow_after_s("", {}, 0) == kGrowAfterS);
+  for (const auto* text : {"2.5", "never"}) {
+    CHECK_THROWS_AS(grow_after_s(text, {}, 1), troupe::Refused);
+    CHECK_THROWS_AS(grow_after_s(text, elastic, 0), troupe::Refused);
+  }
 }

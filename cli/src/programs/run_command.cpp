@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 
 #include "commands.hpp"
 #include "config/name.hpp"
+#include "growth/grow_after.hpp"
 #include "node/limits/gpus.hpp"
 #include "os/machine.hpp"
 #include "output.hpp"
@@ -32,6 +34,8 @@ launch::LaunchOptions launch_options(const RunArguments& arguments) {
   options.labels = labels_of(arguments.labels);
   options.strategy = launch::strategy_named(arguments.strategy).value_or(Strategy::Pack);
   options.max_restarts = arguments.max_restarts;
+  options.grow_after_s =
+      launch::grow_after_s(arguments.grow_after, options.size, arguments.max_restarts);
   options.timeout_s = arguments.timeout;
   options.grace_s = arguments.grace;
   options.variables = variables_of(arguments.environment);
@@ -62,8 +66,7 @@ void refuse_other_nodes(const launch::LaunchOptions& options) {
                                   what, instead)});
   };
   if (size.every_gpu || !options.size_given) return;
-  const int each = std::max(1, options.per_node);
-  const int least = (size.least + each - 1) / each * each;
+  const int least = launch::least_ranks(size, options.per_node);
   if (least > size.most) return;  // they cannot be dealt out at all
   if (options.per_node > 0 && least > options.per_node) {
     refuse(fmt::format("{} ranks with {} on each node (--per-node) need more than one node", least,

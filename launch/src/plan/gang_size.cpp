@@ -1,5 +1,6 @@
 #include "plan/gang_size.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -22,6 +23,12 @@ std::optional<int> rank_count(std::string_view text) {
   return count;
 }
 
+/// As many of the ranks as make so many on each node.
+int dealt_out(int ranks, int per_node) {
+  const int each = std::max(1, per_node);
+  return ranks / each * each;
+}
+
 }  // namespace
 
 GangSize parse_gang_size(const std::string& text) {
@@ -39,6 +46,28 @@ GangSize parse_gang_size(const std::string& text) {
                     config::printable(text), kMostRanks));
   }
   return {.least = *least, .most = *most};
+}
+
+int ranks_to_await(const SizeBefore& before) {
+  return std::max(before.ranks, before.goal.value_or(0));
+}
+
+int least_ranks(const GangSize& size, int per_node) {
+  const int each = std::max(1, per_node);
+  return (size.least + each - 1) / each * each;
+}
+
+int most_ranks(const GangSize& size, int per_node) { return dealt_out(size.most, per_node); }
+
+int ranks_to_ask_for(const GangSize& size, int per_node, int room, const SizeBefore& before) {
+  const int least = least_ranks(size, per_node);
+  const int most = dealt_out(std::min(size.most, before.goal.value_or(size.most)), per_node);
+  return std::max(least, std::min(room, most));
+}
+
+int ranks_after(int ranks, const GangSize& size, int per_node, const SizeBefore& before) {
+  const int fewer = before.ranks < ranks ? std::max(ranks / 2, before.ranks) : ranks / 2;
+  return std::max(least_ranks(size, per_node), dealt_out(fewer, per_node));
 }
 
 }  // namespace troupe::launch

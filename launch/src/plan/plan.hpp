@@ -44,7 +44,7 @@ struct GangPlan {
   std::uint16_t coordinator_port = 0;  ///< on rank 0's node; JAX
   std::uint16_t rendezvous_port = 0;   ///< on rank 0's node; Horovod; 0: nobody serves it
   std::string run_id;
-  int restart = 0;  ///< how many attempts went before
+  int restart = 0;  ///< how many restarts went before; a growth of the gang is none
   int max_restarts = 0;
   double cpus = 1;  ///< of each rank
   bool isolate_gpus = false;

@@ -60,6 +60,7 @@ void write_summary(const std::string& file, const Ending& ending) {
                          {"nodes", ending.nodes},
                          {"restarts", ending.restarts},
                          {"max_restarts", ending.max_restarts},
+                         {"growths", ending.growths},
                          {"seconds", ending.seconds},
                          {"stopped_by", ending.stopped_by}};
   if (ending.failure) {

@@ -15,6 +15,7 @@ struct Ending {
   int nodes = 0;
   int restarts = 0;
   int max_restarts = 0;
+  int growths = 0;
   double seconds = 0;
   std::string stopped_by = {};  ///< "SIGINT", "--timeout"; empty: by itself
   std::optional<FirstFailure> failure = {};

@@ -75,17 +75,18 @@ GangRun::GangRun(const LaunchOptions& options, PlacedHosts placed, Printer& prin
 
 GangRun::~GangRun() { gang_.kill(); }
 
-bool GangRun::run(const Shipment& shipment, const std::string& run_id, int restart,
-                  const std::function<int()>& end_now, const std::function<void()>& started) {
-  if (!start(shipment, run_id, restart, end_now)) return false;
-  started();
+bool GangRun::run(const Shipment& shipment, const std::string& run_id, const AttemptNumber& number,
+                  const GangCallbacks& callbacks) {
+  if (!start(shipment, run_id, number, callbacks.end_now)) return false;
+  callbacks.started(plan_);
   int ended = 0;
   while (!attempt_->is_over()) {
     const auto begun = Clock::now();
     look(kPollEnd);
     if (ending_) ending_->passed(Clock::now() - begun);
-    const int end = std::max(unheard_ ? 1 : 0, end_now());
+    const int end = std::max(unheard_ ? 1 : 0, callbacks.end_now());
     if (end > 0) attempt_->interrupt();
+    if (attempt_->can_grow() && callbacks.grow_now(plan_)) attempt_->grow();
     if (attempt_->is_stopping() && (!ending_ || end > ended))
       stop(end > 1 ? std::chrono::milliseconds(0) : milliseconds(options_.grace_s));
     ended = end;
@@ -116,19 +117,19 @@ void GangRun::leave() {
   wait(left, left.size(), kPatience);
 }
 
-bool GangRun::start(const Shipment& shipment, const std::string& run_id, int restart,
-                    const std::function<int()>& end_now) {
+bool GangRun::start(const Shipment& shipment, const std::string& run_id,
+                    const AttemptNumber& number, const std::function<int()>& end_now) {
   const auto asked = gang_.all<&RankHost::facts>(ports_of_host(per_host_), shipment.workdir);
   if (!await(asked, end_now)) return false;
   const auto facts = get(asked);
   plan_ = plan_gang(facts, per_host_);
   plan_.run_id = run_id;
-  plan_.restart = restart;
+  plan_.restart = number.restarts;
   plan_.max_restarts = options_.max_restarts;
   plan_.cpus = options_.cpus < 0 ? 1 : options_.cpus;
   plan_.isolate_gpus = options_.isolate_gpus;
   const int ranks = static_cast<int>(plan_.ranks.size());
-  printer_.begin(ranks, restart);
+  printer_.begin(ranks, number.folder());
   attempt_.emplace(ranks);
 
   const auto of_user = merged(threads_of_user(shipment.environment), options_.variables);
@@ -139,7 +140,7 @@ bool GangRun::start(const Shipment& shipment, const std::string& run_id, int res
                     .environment = shipment.environment,
                     .directory = options_.directory,
                     .workdir = shipment.workdir,
-                    .run_id = fmt::format("{}-{}", run_id, restart)};
+                    .run_id = fmt::format("{}-{}", run_id, number.index())};
     for (int local = 0; local < per_host_; ++local) {
       order.ranks.push_back({merged(rank_environment(plan_, rank_of(host, local)), of_user)});
     }

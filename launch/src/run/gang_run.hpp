@@ -24,6 +24,16 @@ struct Shipment {
   Ref<std::string> attached;
 };
 
+/// What a GangRun asks and tells whoever made it.
+struct GangCallbacks {
+  /// Asked every 100 ms; 1: end the ranks, with their grace; 2: without.
+  std::function<int()> end_now;
+  /// The programs run.
+  std::function<void(const GangPlan&)> started;
+  /// Asked every 100 ms while all of them run: whether to end them for a gang of more ranks.
+  std::function<bool(const GangPlan&)> grow_now;
+};
+
 /// One attempt at running the programs on hosts that were placed: starts them, prints what they
 /// write, and ends all of them once one has failed or the run is to end. Used by one thread.
 class GangRun {
@@ -36,11 +46,10 @@ class GangRun {
   GangRun(const GangRun&) = delete;
   GangRun& operator=(const GangRun&) = delete;
 
-  /// Runs to the end of every rank. `end_now`: looked at every 100 ms; 1: end the ranks, with their
-  /// grace; 2: without. `started`: called once the programs run. -> false: it was to end before the
-  /// ranks were started. Throws ProcessDied or TimedOut where a host is lost before that.
-  bool run(const Shipment& shipment, const std::string& run_id, int restart,
-           const std::function<int()>& end_now, const std::function<void()>& started);
+  /// Runs to the end of every rank. -> false: it was to end before the ranks were started. Throws
+  /// ProcessDied or TimedOut where a host is lost before that.
+  bool run(const Shipment& shipment, const std::string& run_id, const AttemptNumber& number,
+           const GangCallbacks& callbacks);
 
   const Attempt& attempt() const { return *attempt_; }  ///< once run() has returned true
   const GangPlan& plan() const { return plan_; }
@@ -57,7 +66,7 @@ class GangRun {
     bool over = false;
   };
 
-  bool start(const Shipment& shipment, const std::string& run_id, int restart,
+  bool start(const Shipment& shipment, const std::string& run_id, const AttemptNumber& number,
              const std::function<int()>& end_now);
   bool send(const Shipment& shipment, const std::vector<HostFacts>& facts,
             const std::function<int()>& end_now);

@@ -8,12 +8,14 @@
 #include <cstdlib>
 #include <map>
 #include <random>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <troupe/errors.hpp>
 #include <troupe/ref.hpp>
 
+#include "growth/growth.hpp"
 #include "plan/environment.hpp"
 #include "run/ending.hpp"
 #include "run/files.hpp"
@@ -42,6 +44,9 @@ class Launch {
   Launch(const LaunchOptions& options, Cluster& cluster)
       : options_(options), cluster_(cluster), printer_(options.output) {
     ending_.max_restarts = options.max_restarts;
+    if (!options.grow_after_s || !options.size.is_elastic() || options.max_restarts == 0) return;
+    growth_.emplace(std::chrono::duration_cast<Growth::Duration>(Seconds(*options.grow_after_s)),
+                    most_ranks(options.size, options.per_node));
   }
 
   /// What was printed is written then, or whoever should read it has been waited for.
@@ -57,19 +62,43 @@ class Launch {
   }
 
  private:
+  using Seconds = std::chrono::duration<double>;
+  /// What follows an attempt.
+  enum class Next { None, Restart, Growth, Return };
+
   void run_attempts() {
     const auto shipment = ship();
     const auto run_id = make_run_id();
     if (end_now() > 0) return note_stop();  // as the folder was packed
-    for (int restart = 0;; ++restart) {
-      ending_.restarts = restart;
-      if (!attempt(shipment, run_id, restart)) break;
-      printer_.say(
-          fmt::format("troupe run: {}\ntroupe run: the gang is formed anew (restart {} of {})\n",
-                      in_words(ending_), restart + 1, options_.max_restarts));
-      printer_.flush(std::chrono::milliseconds(0));
+    for (AttemptNumber number;;) {
+      ending_.restarts = number.restarts;
+      ending_.growths = number.growths;
+      const auto next = attempt(shipment, run_id, number);
+      if (next == Next::None) break;
+      number = next == Next::Growth   ? number.after_growth()
+               : next == Next::Return ? number.after_vain_growth()
+                                      : number.after_failure();
+      say_next(number);
     }
   }
+
+  void say_next(const AttemptNumber& next) {
+    const auto used =
+        fmt::format("({} of {} restarts are used)", next.restarts, ending_.max_restarts);
+    printer_.say(
+        next.is_grown
+            ? fmt::format("troupe run: the gang is formed anew, to have more ranks {}\n", used)
+        : next.is_returned
+            ? fmt::format(
+                  "troupe run: {}\ntroupe run: the larger gang did not start, and one of at "
+                  "most {} ranks is formed {}\n",
+                  in_words(ending_), growth_->ranks(), used)
+            : fmt::format(
+                  "troupe run: {}\ntroupe run: the gang is formed anew (restart {} of {})\n",
+                  in_words(ending_), next.restarts, options_.max_restarts));
+    printer_.flush(std::chrono::milliseconds(0));
+  }
+
   /// Until at most `most` bytes wait. Who was told to end does not wait for a reader that stands
   /// still.
   void print_rest(std::size_t most) {
@@ -83,7 +112,7 @@ class Launch {
     }
   }
 
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - begun_).count(); }
+  double seconds() const { return Seconds(Clock::now() - begun_).count(); }
   bool is_late() const { return options_.timeout_s > 0 && seconds() >= options_.timeout_s; }
   /// 0: go on; 1: end the ranks; 2: at once.
   int end_now() const {
@@ -112,46 +141,89 @@ class Launch {
     return shipment;
   }
 
-  /// -> whether another is to follow.
-  bool attempt(const Shipment& shipment, const std::string& run_id, int restart) {
-    auto placed = place_hosts(options_, cluster_, ending_.ranks, [this] { return end_now() > 0; });
+  Next attempt(const Shipment& shipment, const std::string& run_id, const AttemptNumber& number) {
+    auto placed = place_hosts(options_, cluster_, before_, [this] { return end_now() > 0; });
     if (placed.hosts.size() == 0) {
       note_stop();
-      return false;
+      return Next::None;
     }
     ending_.failure.reset();
     ending_.not_formed.clear();
     GangRun run(options_, std::move(placed), printer_);
     try {
-      const auto started = [this] { note_names(); };
-      if (run.run(
-              shipment, run_id, restart, [this] { return end_now(); }, started)) {
-        const bool is_last = !run.attempt().first_failure() || restart >= options_.max_restarts;
-        unheard_ = run.was_unheard();
-        print_rest(is_last ? 0 : Printer::kMostUnread);
-        return judge(run, restart);
+      const GangCallbacks callbacks{
+          .end_now = [this] { return end_now(); },
+          .started = [this](const GangPlan& plan) { on_started(plan); },
+          .grow_now = [this](const GangPlan& plan) { return grow_now(plan); }};
+      if (!run.run(shipment, run_id, number, callbacks)) {
+        note_stop();
+        return Next::None;
       }
-      note_stop();
-      return false;
+      return on_ended(run, number);
     } catch (const ProcessDied& error) {
       ending_.not_formed = error.what();
     } catch (const TimedOut& error) {
       ending_.not_formed = error.what();
     }
     ending_.status = kTroupeFailed;
-    return restarts_after(restart);
+    return number.is_grown ? after_vain_growth() : after_failure(number);
   }
 
-  /// After a failure. Who ended the run then, and not the failure, is why none follows.
-  bool restarts_after(int restart) {
-    if (restart >= options_.max_restarts) return false;
-    if (end_now() == 0) return true;
+  void on_started(const GangPlan& plan) {
+    note_names();
+    looked_ = Clock::now();
+    if (growth_) growth_->on_formed(static_cast<int>(plan.ranks.size()));
+  }
+
+  /// Whether there was room for a larger gang for long enough.
+  bool grow_now(const GangPlan& running) {
+    if (!growth_ || !growth_->is_watching()) return false;
+    if (Clock::now() - looked_ < growth_->step()) return false;
+    const auto seen = look_for_room(options_, cluster_, running);  // seconds, if the head is silent
+    const auto now = Clock::now();
+    growth_->on_look(seen, now - std::exchange(looked_, now));
+    if (growth_->goal() == 0) return false;
+    printer_.say(
+        fmt::format("troupe run: there has been room for {} ranks for {:g} s, and {} run: they are "
+                    "ended for a larger gang\n",
+                    growth_->goal(), Seconds(growth_->wait()).count(), running.ranks.size()));
+    return true;
+  }
+
+  Next on_ended(const GangRun& run, const AttemptNumber& number) {
+    const bool for_growth = run.attempt().is_growing();
+    if (growth_) growth_->on_ended(for_growth);
+    const auto& failure = run.attempt().first_failure();
+    const bool may_go_on = failure && (number.restarts < options_.max_restarts ||
+                                       (number.is_grown && !failure->started));
+    const bool is_last = !for_growth && !may_go_on;
+    unheard_ = run.was_unheard();
+    print_rest(is_last ? 0 : Printer::kMostUnread);
+    const auto next = judge(run, number);
+    if (next == Next::Growth) before_ = {.ranks = ending_.ranks, .goal = growth_->goal()};
+    if (next == Next::Restart) before_ = {.ranks = ending_.ranks};
+    return next;
+  }
+
+  /// One of the former size follows, which uses up no restart: what no rank starts on may be a node
+  /// that has just joined.
+  Next after_vain_growth() {
+    growth_->on_not_started();
+    before_ = {.ranks = before_.goal.value_or(0), .goal = growth_->ranks()};
+    if (end_now() == 0) return Next::Return;
     note_stop();
-    return false;
+    return Next::None;
   }
 
-  /// -> whether another attempt is to follow.
-  bool judge(const GangRun& run, int restart) {
+  /// Who ended the run after a failure, and not the failure, is why no other attempt follows.
+  Next after_failure(const AttemptNumber& number) {
+    if (number.restarts >= options_.max_restarts) return Next::None;
+    if (end_now() == 0) return Next::Restart;
+    note_stop();
+    return Next::None;
+  }
+
+  Next judge(const GangRun& run, const AttemptNumber& number) {
     ending_.status = 0;
     ending_.ranks = static_cast<int>(run.plan().ranks.size());
     ending_.nodes = run.plan().nodes;
@@ -161,10 +233,13 @@ class Launch {
       ending_.stopped_by = "a standard output that cannot be written";
       ending_.status = kTroupeFailed;
     }
+    if (run.attempt().is_growing() && ending_.stopped_by.empty()) return Next::Growth;
     take_result(run);
-    if (!ending_.failure) return false;
+    if (!ending_.failure) return Next::None;
     note_failure(run);
-    return !unheard_ && ending_.failure->started && restarts_after(restart);
+    if (unheard_) return Next::None;
+    if (!ending_.failure->started) return number.is_grown ? after_vain_growth() : Next::None;
+    return after_failure(number);
   }
 
   void take_result(const GangRun& run) const {
@@ -213,6 +288,9 @@ class Launch {
   const Clock::time_point begun_ = Clock::now();
   Ending ending_;
   std::map<std::uint32_t, std::string> names_;  // of nodes, by their numbers
+  std::optional<Growth> growth_;                // none: the gang never grows
+  Clock::time_point looked_;                    // for room for more ranks
+  SizeBefore before_;                           // of the next attempt
   bool unheard_ = false;                        // what is printed cannot be written
   bool gave_up_ = false;                        // to wait for whoever reads
 };

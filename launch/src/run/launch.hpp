@@ -8,6 +8,7 @@
 #include <troupe/cluster.hpp>
 #include <troupe/options.hpp>
 
+#include "growth/grow_after.hpp"
 #include "plan/gang_size.hpp"
 #include "plan/plan.hpp"
 #include "run/printer.hpp"
@@ -29,6 +30,8 @@ struct LaunchOptions {
   std::vector<std::pair<std::string, std::string>> labels;
   Strategy strategy = Strategy::Pack;
   int max_restarts = 0;
+  /// An elastic gang with restarts grows once there was room for more ranks for so long; none: never.
+  std::optional<double> grow_after_s = kGrowAfterS;
   double timeout_s = 0;         ///< for all of it; 0: none
   double grace_s = 1.5;         ///< between SIGTERM and SIGKILL
   Variables variables;          ///< --env

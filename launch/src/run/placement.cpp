@@ -58,14 +58,8 @@ int every_gpu(const LaunchOptions& options, const Cluster& cluster) {
   return static_cast<int>(gpus);
 }
 
-/// The smallest size of an elastic gang, dealt out as so many on each node.
-int least_ranks(const LaunchOptions& options) {
-  const int each = std::max(1, options.per_node);
-  return (options.size.least + each - 1) / each * each;
-}
-
 /// How many ranks to ask for at first. An elastic size: as many as have room now.
-int ranks_to_ask_for(const LaunchOptions& options, const Cluster& cluster) {
+int ranks_to_place(const LaunchOptions& options, const Cluster& cluster, const SizeBefore& before) {
   if (options.size.every_gpu) return every_gpu(options, cluster);
   if (options.per_node > 0 && !options.size_given) {
     // Where there is none, the head says why.
@@ -73,22 +67,21 @@ int ranks_to_ask_for(const LaunchOptions& options, const Cluster& cluster) {
     return options.per_node * static_cast<int>(std::max<std::size_t>(1, nodes));
   }
   if (!options.size.is_elastic()) return options.size.most;
-  const int now = room(options, cluster, Share::Free);
-  const int each = std::max(1, options.per_node);
-  const int least = least_ranks(options);
-  const int most = options.size.most / each * each;
+  const auto& size = options.size;
   // None between them is a multiple of --per-node: the caller refuses that.
-  return least > most ? options.size.least : std::clamp(now, least, most);
+  if (least_ranks(size, options.per_node) > most_ranks(size, options.per_node)) return size.least;
+  const int now = room(options, cluster, Share::Free);
+  return ranks_to_ask_for(size, options.per_node, now, before);
 }
 
 /// Until there is room for so many ranks, or for as many as the nodes that are left hold: what the
 /// processes of the gang before had is free once they are gone.
-void wait_for_room(const LaunchOptions& options, const Cluster& cluster, int before,
+void wait_for_room(const LaunchOptions& options, const Cluster& cluster, int ranks,
                    const std::function<bool()>& give_up) {
   constexpr std::chrono::seconds kEnding{5};  // others may have taken it
   const auto begun = Clock::now();
   while (!give_up() && Clock::now() - begun < kEnding) {
-    const int there = std::min(before, room(options, cluster, Share::Total));
+    const int there = std::min(ranks, room(options, cluster, Share::Total));
     if (room(options, cluster, Share::Free) >= there) return;
     std::this_thread::sleep_for(kLook);
   }
@@ -114,17 +107,17 @@ std::string way_to_room(const LaunchOptions& options, const Cluster& cluster, in
 
 }  // namespace
 
-PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster, int before,
-                        const std::function<bool()>& give_up) {
+PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster,
+                        const SizeBefore& before, const std::function<bool()>& give_up) {
   constexpr std::chrono::seconds kTry{2};  // between looks whether it has to be smaller
   constexpr int kMostTries = 3;            // of a size that seems to have room
   const int per_host = std::max(1, options.per_node);
   const bool is_elastic = options.size.is_elastic();
-  if (is_elastic) wait_for_room(options, cluster, before, give_up);
+  if (is_elastic) wait_for_room(options, cluster, ranks_to_await(before), give_up);
   int most = std::numeric_limits<int>::max();  // once more were not to be had
   int tried = 0, tries = 0;                    // a number of ranks, and how often
   while (!give_up()) {
-    const int ranks = std::min(most, ranks_to_ask_for(options, cluster));
+    const int ranks = std::min(most, ranks_to_place(options, cluster, before));
     if (std::exchange(tried, ranks) != ranks) tries = 0;
     if (ranks % per_host != 0) {
       refuse(
@@ -134,16 +127,16 @@ PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster, in
     }
     auto pending = request(options, ranks / per_host, per_host);
     // Parts of GPUs that are free do not always make a whole: there may be less room than it seems.
-    const bool can_be_smaller = is_elastic && ranks > least_ranks(options);
+    const bool can_be_smaller = is_elastic && ranks > least_ranks(options.size, options.per_node);
     auto looked = Clock::now();
     while (!pending.wait_for(kLook)) {
       if (give_up()) return {};
       if (!can_be_smaller || Clock::now() - looked < kTry) continue;
       looked = Clock::now();
       if (own_gang_starts(json::parse(cluster.status_json()), ::getpid())) continue;
-      if (++tries == kMostTries) most = ranks - per_host;
+      if (++tries == kMostTries) most = ranks_after(ranks, options.size, options.per_node, before);
       // Others were faster. A gang that is as small as may be keeps its place in the queue.
-      if (tries == kMostTries || ranks_to_ask_for(options, cluster) < ranks) break;
+      if (tries == kMostTries || ranks_to_place(options, cluster, before) < ranks) break;
     }
     if (!pending.wait_for(std::chrono::milliseconds(0))) continue;
     try {
@@ -157,6 +150,14 @@ PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster, in
              .message = why.what() + way_to_room(options, cluster, ranks)});
     }
   }
+  return {};
+}
+
+std::optional<RoomSeen> look_for_room(const LaunchOptions& options, const Cluster& cluster,
+                                      const GangPlan& running) try {
+  return room_seen(json::parse(cluster.status_json()), needs_of(options),
+                   {.per_node = options.per_node, .strategy = options.strategy}, running.ranks);
+} catch (const Error&) {
   return {};
 }
 

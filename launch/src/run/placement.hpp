@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <troupe/cluster.hpp>
 #include <troupe/gang.hpp>
 
+#include "growth/room_watch.hpp"
 #include "host/rank_host.hpp"
+#include "plan/gang_size.hpp"
 #include "run/launch.hpp"
 
 namespace troupe::launch {
@@ -20,11 +23,17 @@ struct PlacedHosts {
   int per_host = 1;
 };
 
-/// Places the gang: as large as fits, where its size is elastic, which waits up to 5 s for what
-/// `before` ranks held that have just ended (0: there were none). Looks at `give_up` every 100 ms,
-/// and returns no gang once it is true. Throws Impossible or Refused, which say what there is.
-PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster, int before,
-                        const std::function<bool()>& give_up);
+/// Places the gang: as large as fits, where its size is elastic, and up to its goal where it has one.
+/// Waits up to 5 s for room for ranks_to_await(), as what ranks that have just ended held is not free
+/// at once. Looks at `give_up` every 100 ms, and returns no gang once it is true. Throws Impossible or
+/// Refused, which say what there is.
+PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster,
+                        const SizeBefore& before, const std::function<bool()>& give_up);
+
+/// What the cluster has room for besides the ranks that run. None: its head did not answer. Asks the
+/// head.
+std::optional<RoomSeen> look_for_room(const LaunchOptions& options, const Cluster& cluster,
+                                      const GangPlan& running);
 
 /// The names of the nodes that are there, by their numbers. Asks the head.
 std::map<std::uint32_t, std::string> node_names(const Cluster& cluster);

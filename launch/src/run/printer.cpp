@@ -30,11 +30,11 @@ bool are_one_stream() {
 Printer::Printer(PrinterOptions options)
     : options_(std::move(options)), one_stream_(are_one_stream()) {}
 
-void Printer::begin(int ranks, int restart) {
+void Printer::begin(int ranks, const std::string& of_attempt) {
   ranks_ = std::vector<Rank>(static_cast<std::size_t>(ranks));
   if (options_.log_directory.empty()) return;
   std::filesystem::path folder = options_.log_directory;
-  if (restart > 0) folder /= fmt::format("restart-{}", restart);
+  if (!of_attempt.empty()) folder /= of_attempt;
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   for (int rank = 0; rank < ranks && !failed; ++rank) {

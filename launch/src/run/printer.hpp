@@ -33,9 +33,9 @@ class Printer {
 
   explicit Printer(PrinterOptions options);
 
-  /// Before each attempt: files of later attempts are in folders of their own. Throws Refused where
-  /// a file cannot be made.
-  void begin(int ranks, int restart);
+  /// Before each attempt: files of later attempts are in folders of their own, `folder` in that for
+  /// the logs. Throws Refused where a file cannot be made.
+  void begin(int ranks, const std::string& folder);
   /// Whole lines.
   void print(int rank, bool to_error, std::string_view text);
   /// What this command says itself, on standard error, behind what was printed.

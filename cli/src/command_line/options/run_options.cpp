@@ -2,6 +2,7 @@
 #include "command_line/exit_codes.hpp"
 #include "command_line/options/add_options.hpp"
 #include "command_line/options/validators.hpp"
+#include "growth/grow_after.hpp"
 
 namespace troupe::cli {
 namespace {
@@ -33,12 +34,29 @@ void add_placement(CLI::App& command, RunArguments& arguments) {
                    "each rank sees its own GPUs only, not those of all ranks on its node");
 }
 
+CLI::Validator seconds_or_never() {
+  return CLI::Validator(
+      [](std::string& text) {
+        if (text == launch::kNever) return std::string();
+        const auto why = from_to(1, 1e6)(text);
+        return why.empty() ? why : why + ", nor 'never'";
+      },
+      "");
+}
+
 void add_ends(CLI::App& command, RunArguments& arguments) {
   command
       .add_option("--max-restarts", arguments.max_restarts,
                   "how often all ranks are started anew after one has failed")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
+  command
+      .add_option(
+          "--grow-after", arguments.grow_after,
+          "with -n 2:8 and --max-restarts: how long there is room for more ranks before all "
+          "are started anew with more, which uses up no restart (default: 30)")
+      ->check(seconds_or_never())
+      ->type_name("SECONDS|never");
   command.add_option("--timeout", arguments.timeout, "seconds for all of it; then exit status 124")
       ->check(above_zero());
   command
