@@ -16,6 +16,7 @@ class RunOptions:
     timeout: float | None = None  # seconds for all of it; then TimeoutError
     log_dir: str | os.PathLike | None = None  # a folder for a file of each rank with what it prints
     max_restarts: int = 0  # how often all ranks are started anew after one has failed
+    grow_after: float | str | None = None  # seconds of room for more ranks before they are started anew with more, or "never"; None: 30
     cpus: float | None = None  # cores of each rank; None: 1, or this machine's shared out
     per_node: int | None = None  # ranks on each node; None: as they fit
     memory_gb: float | None = None  # of each rank, for its placement
@@ -31,6 +32,9 @@ class RunOptions:
 
     def ranks(self, most: int) -> str:
         """As `troupe run -n` has them."""
+        if self.grow_after is not None and (self.min_ranks in (None, most) or not self.max_restarts):
+            raise ValueError(f"RunOptions(grow_after={self.grow_after!r}): only a run with min_ranks below its {most} ranks, and with "
+                             "max_restarts of at least 1, is started anew with more ranks")
         if self.min_ranks is None:
             return str(most)
         if not 1 <= self.min_ranks <= most:
@@ -42,7 +46,7 @@ class RunOptions:
         given = []
         for name, value in (("--address", self.address), ("--timeout", self.timeout), ("--cpus", self.cpus),
                             ("--per-node", self.per_node), ("--memory-gb", self.memory_gb), ("--strategy", self.strategy),
-                            ("--grace", self.grace)):
+                            ("--grace", self.grace), ("--grow-after", self.grow_after)):
             if value is not None:
                 given += [name, str(value)]
         for name, value in self.labels.items():
