@@ -275,7 +275,7 @@ TEST_CASE("a gang that is formed anew has room where its own ranks are", "[launc
   CHECK(room_seen(status, needs, {}, running).ranks == 2);
 }
 
-TEST_CASE("--grow-after is a number of seconds, or never", "[launch][growth]") {
+TEST_CASE("the option --grow-after is a number of seconds, or never", "[launch][growth]") {
   const GangSize elastic{.least = 2, .most = 8};
   CHECK(grow_after_s("2.5", elastic, 1) == 2.5);
   CHECK(grow_after_s("never", elastic, 1) == std::nullopt);

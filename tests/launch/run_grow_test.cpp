@@ -138,7 +138,20 @@ TEST_CASE("a gang does not grow into room that another request waits for", "[lau
   run_grow_test::check_ends_well(run);
 }
 
-TEST_CASE("--grow-after of a gang that cannot grow is refused with what to give", "[launch]") {
+TEST_CASE("an elastic gang that is formed anew waits for a head that stands still",
+          "[launch][cluster]") {
+  TestCluster cluster(1, 2);
+  auto run = run_grow_test::start_on(
+      cluster, {"-n", "1:2", "--max-restarts", "1", "--", "sh", "-c",
+                "[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; kill -STOP $0; exit 1",
+                std::to_string(cluster.head().pid())});
+  run.wait_for_output("the head did not answer within 5000 ms: the gang is formed once it does\n");
+  cluster.head().signal(SIGCONT);
+  run_grow_test::check_ends_well(run);
+}
+
+TEST_CASE("the option --grow-after of a gang that cannot grow is refused with what to give",
+          "[launch]") {
   const auto refused = [](std::vector<std::string> options) {
     options.insert(options.begin(), {TROUPE_PROGRAM, "run"});
     options.insert(options.end(), {"--", "true"});

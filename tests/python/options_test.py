@@ -48,7 +48,7 @@ class RunOptionsTest(unittest.TestCase):
 
             thread = threading.Thread(target=make_room)
             thread.start()
-            options = troupe.RunOptions(min_ranks=1, max_restarts=1, grow_after=1)
+            options = troupe.RunOptions(min_ranks=1, max_restarts=1, grow_after=1, timeout=60)
             with printed() as text:
                 grown = troupe.TorchDistributor(2, local_mode=False, use_gpu=False, options=options).run(train, folder)
             thread.join()

@@ -82,6 +82,11 @@ class Launch {
     }
   }
 
+  void say_now(const std::string& what) {
+    printer_.say(fmt::format("troupe run: {}\n", what));
+    printer_.flush(std::chrono::milliseconds(0));
+  }
+
   void say_next(const AttemptNumber& next) {
     const auto used =
         fmt::format("({} of {} restarts are used)", next.restarts, ending_.max_restarts);
@@ -142,7 +147,9 @@ class Launch {
   }
 
   Next attempt(const Shipment& shipment, const std::string& run_id, const AttemptNumber& number) {
-    auto placed = place_hosts(options_, cluster_, before_, [this] { return end_now() > 0; });
+    const PlacingCallbacks placing{.give_up = [this] { return end_now() > 0; },
+                                   .say = [this](const std::string& why) { say_now(why); }};
+    auto placed = place_hosts(options_, cluster_, before_, placing);
     if (placed.hosts.size() == 0) {
       note_stop();
       return Next::None;
@@ -172,7 +179,15 @@ class Launch {
   void on_started(const GangPlan& plan) {
     note_names();
     looked_ = Clock::now();
-    if (growth_) growth_->on_formed(static_cast<int>(plan.ranks.size()));
+    if (!growth_) return;
+    const int goal = growth_->goal(), before = growth_->ranks();
+    const auto ranks = static_cast<int>(plan.ranks.size());
+    growth_->on_formed(ranks);
+    if (goal == 0 || ranks > before) return;
+    say_now(
+        fmt::format("the gang has {} ranks, as there was no room for {} any more; it grows at "
+                    "the earliest after {:g} s",
+                    ranks, goal, Seconds(growth_->wait()).count()));
   }
 
   /// Whether there was room for a larger gang for long enough.

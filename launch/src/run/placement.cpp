@@ -33,19 +33,48 @@ RankNeeds needs_of(const LaunchOptions& options) {
           .labels = options.labels};
 }
 
-std::vector<NodeRoom> nodes_for(const LaunchOptions& options, const Cluster& cluster, Share share) {
-  return nodes_in(json::parse(cluster.status_json()), needs_of(options), share);
+/// The caller does not want the gang any more.
+struct GaveUp {};
+
+/// The cluster's status, of a head that may be silent for a while: whether it is gone its connection
+/// tells (--head-silence).
+class StatusOfHead {
+ public:
+  StatusOfHead(const Cluster& cluster, const PlacingCallbacks& callbacks)
+      : cluster_(cluster), callbacks_(callbacks) {}
+
+  /// Throws Disconnected where the head is gone, and GaveUp.
+  json get() const {
+    for (bool is_said = false;; is_said = true) {
+      try {
+        return json::parse(cluster_.status_json());
+      } catch (const TimedOut& error) {
+        if (callbacks_.give_up()) throw GaveUp();
+        if (!is_said)
+          callbacks_.say(fmt::format("{}: the gang is formed once it does", error.what()));
+      }
+    }
+  }
+
+ private:
+  const Cluster& cluster_;
+  const PlacingCallbacks& callbacks_;
+};
+
+std::vector<NodeRoom> nodes_for(const LaunchOptions& options, const StatusOfHead& head,
+                                Share share) {
+  return nodes_in(head.get(), needs_of(options), share);
 }
 
 /// Ranks that the cluster has room for: now (Free), or where nothing else ran (Total).
-int room(const LaunchOptions& options, const Cluster& cluster, Share share) {
+int room(const LaunchOptions& options, const StatusOfHead& head, Share share) {
   return ranks_that_fit(needs_of(options), {options.per_node, options.strategy},
-                        nodes_for(options, cluster, share));
+                        nodes_for(options, head, share));
 }
 
-int every_gpu(const LaunchOptions& options, const Cluster& cluster) {
+int every_gpu(const LaunchOptions& options, const StatusOfHead& head) {
   double gpus = 0;
-  for (const auto& node : nodes_for(options, cluster, Share::Total)) gpus += node.gpus;
+  for (const auto& node : nodes_for(options, head, Share::Total)) gpus += node.gpus;
   if (gpus < 1) {
     raise({.kind = Failure::Kind::Impossible,
            .message = fmt::format("-n gpus asks for a rank on each GPU, and {}: give a number of "
@@ -59,30 +88,31 @@ int every_gpu(const LaunchOptions& options, const Cluster& cluster) {
 }
 
 /// How many ranks to ask for at first. An elastic size: as many as have room now.
-int ranks_to_place(const LaunchOptions& options, const Cluster& cluster, const SizeBefore& before) {
-  if (options.size.every_gpu) return every_gpu(options, cluster);
+int ranks_to_place(const LaunchOptions& options, const StatusOfHead& head,
+                   const SizeBefore& before) {
+  if (options.size.every_gpu) return every_gpu(options, head);
   if (options.per_node > 0 && !options.size_given) {
     // Where there is none, the head says why.
-    const auto nodes = nodes_for(options, cluster, Share::Total).size();
+    const auto nodes = nodes_for(options, head, Share::Total).size();
     return options.per_node * static_cast<int>(std::max<std::size_t>(1, nodes));
   }
   if (!options.size.is_elastic()) return options.size.most;
   const auto& size = options.size;
   // None between them is a multiple of --per-node: the caller refuses that.
   if (least_ranks(size, options.per_node) > most_ranks(size, options.per_node)) return size.least;
-  const int now = room(options, cluster, Share::Free);
+  const int now = room(options, head, Share::Free);
   return ranks_to_ask_for(size, options.per_node, now, before);
 }
 
 /// Until there is room for so many ranks, or for as many as the nodes that are left hold: what the
 /// processes of the gang before had is free once they are gone.
-void wait_for_room(const LaunchOptions& options, const Cluster& cluster, int ranks,
+void wait_for_room(const LaunchOptions& options, const StatusOfHead& head, int ranks,
                    const std::function<bool()>& give_up) {
   constexpr std::chrono::seconds kEnding{5};  // others may have taken it
   const auto begun = Clock::now();
   while (!give_up() && Clock::now() - begun < kEnding) {
-    const int there = std::min(ranks, room(options, cluster, Share::Total));
-    if (room(options, cluster, Share::Free) >= there) return;
+    const int there = std::min(ranks, room(options, head, Share::Total));
+    if (room(options, head, Share::Free) >= there) return;
     std::this_thread::sleep_for(kLook);
   }
 }
@@ -94,12 +124,12 @@ PendingGang<RankHost> request(const LaunchOptions& options, int hosts, int per_h
 }
 
 /// Behind why the head can never place so many ranks: what to do. Empty where that is not known.
-std::string way_to_room(const LaunchOptions& options, const Cluster& cluster, int ranks) try {
+std::string way_to_room(const LaunchOptions& options, const StatusOfHead& head, int ranks) try {
   const RankLayout layout{.per_node = options.per_node,
                           .strategy = options.strategy,
                           .on_every_node = options.per_node > 0 && !options.size_given};
   const auto way =
-      way_to_room(ranks, needs_of(options), layout, nodes_for(options, cluster, Share::Total));
+      way_to_room(ranks, needs_of(options), layout, nodes_for(options, head, Share::Total));
   return way.empty() ? way : ": " + way;
 } catch (const Error&) {
   return {};  // the head is gone by now
@@ -108,16 +138,18 @@ std::string way_to_room(const LaunchOptions& options, const Cluster& cluster, in
 }  // namespace
 
 PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster,
-                        const SizeBefore& before, const std::function<bool()>& give_up) {
+                        const SizeBefore& before, const PlacingCallbacks& callbacks) try {
   constexpr std::chrono::seconds kTry{2};  // between looks whether it has to be smaller
   constexpr int kMostTries = 3;            // of a size that seems to have room
   const int per_host = std::max(1, options.per_node);
   const bool is_elastic = options.size.is_elastic();
-  if (is_elastic) wait_for_room(options, cluster, ranks_to_await(before), give_up);
+  const auto& give_up = callbacks.give_up;
+  const StatusOfHead head(cluster, callbacks);
+  if (is_elastic) wait_for_room(options, head, ranks_to_await(before), give_up);
   int most = std::numeric_limits<int>::max();  // once more were not to be had
   int tried = 0, tries = 0;                    // a number of ranks, and how often
   while (!give_up()) {
-    const int ranks = std::min(most, ranks_to_place(options, cluster, before));
+    const int ranks = std::min(most, ranks_to_place(options, head, before));
     if (std::exchange(tried, ranks) != ranks) tries = 0;
     if (ranks % per_host != 0) {
       refuse(
@@ -133,10 +165,10 @@ PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster,
       if (give_up()) return {};
       if (!can_be_smaller || Clock::now() - looked < kTry) continue;
       looked = Clock::now();
-      if (own_gang_starts(json::parse(cluster.status_json()), ::getpid())) continue;
+      if (own_gang_starts(head.get(), ::getpid())) continue;
       if (++tries == kMostTries) most = ranks_after(ranks, options.size, options.per_node, before);
       // Others were faster. A gang that is as small as may be keeps its place in the queue.
-      if (tries == kMostTries || ranks_to_place(options, cluster, before) < ranks) break;
+      if (tries == kMostTries || ranks_to_place(options, head, before) < ranks) break;
     }
     if (!pending.wait_for(std::chrono::milliseconds(0))) continue;
     try {
@@ -147,9 +179,11 @@ PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster,
         continue;
       }
       raise({.kind = Failure::Kind::Impossible,
-             .message = why.what() + way_to_room(options, cluster, ranks)});
+             .message = why.what() + way_to_room(options, head, ranks)});
     }
   }
+  return {};
+} catch (const GaveUp&) {
   return {};
 }
 

@@ -23,12 +23,18 @@ struct PlacedHosts {
   int per_host = 1;
 };
 
+struct PlacingCallbacks {
+  std::function<bool()> give_up;                ///< whether the gang is not wanted any more
+  std::function<void(const std::string&)> say;  ///< why nothing goes on, in words for people
+};
+
 /// Places the gang: as large as fits, where its size is elastic, and up to its goal where it has one.
 /// Waits up to 5 s for room for ranks_to_await(), as what ranks that have just ended held is not free
-/// at once. Looks at `give_up` every 100 ms, and returns no gang once it is true. Throws Impossible or
-/// Refused, which say what there is.
+/// at once, and for a head that is silent. Looks at `give_up` every 100 ms, and every 5 s while the head
+/// is silent; returns no gang once it is true. Throws Impossible or Refused, which say what there is,
+/// and Disconnected.
 PlacedHosts place_hosts(const LaunchOptions& options, const Cluster& cluster,
-                        const SizeBefore& before, const std::function<bool()>& give_up);
+                        const SizeBefore& before, const PlacingCallbacks& callbacks);
 
 /// What the cluster has room for besides the ranks that run. None: its head did not answer. Asks the
 /// head.
